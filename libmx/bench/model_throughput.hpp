@@ -17,7 +17,7 @@ struct model_throughput_request {
     std::string model;         ///< as `mx eval`
     std::size_t tokens = 512;  ///< or as many as the model's context has
     std::vector<int> threads;  ///< not empty, each at least 1
-    std::string_view backend;  ///< as in lab::machine, "" for the fastest
+    std::string_view backend;  ///< as in lab::execution_context, "" for the fastest
     double seconds = 3;        ///< aimed at for each thread count
 };
 

@@ -69,7 +69,8 @@ class contestant {
         const int within = w.runs == 1 ? threads : 1;
         for (std::uint64_t seed = 1; seed <= w.runs; ++seed) {
             r.seed = seed;
-            runs_.push_back(std::make_unique<lab::training>(r, lab::machine(within, backend)));
+            runs_.push_back(
+                std::make_unique<lab::training>(r, lab::execution_context(within, backend)));
         }
         // Three products per layer of the student, one per layer of the teacher.
         const double width = static_cast<double>(w.columns);
@@ -102,7 +103,7 @@ class contestant {
   private:
     const workload& of_;
     int threads_;
-    lab::machine on_;
+    lab::execution_context on_;
     std::vector<float> a_, b_, c_;
     std::vector<std::unique_ptr<lab::training>> runs_;
     double multiply_adds_ = 0;

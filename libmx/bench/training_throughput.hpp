@@ -13,7 +13,7 @@ namespace mx::bench {
 
 struct training_throughput_request {
     std::vector<int> threads;  ///< not empty, each at least 1
-    std::string_view backend;  ///< as in lab::machine, "" for the fastest
+    std::string_view backend;  ///< as in lab::execution_context, "" for the fastest
     double seconds = 3;        ///< aimed at for each thread count
 };
 

@@ -61,7 +61,7 @@ std::string block_words(const model_weights& model, const arm& a, std::size_t la
 template <typename T>
 class run {
   public:
-    run(const model_weights& model, lab::machine& on, const std::vector<arm>& arms,
+    run(const model_weights& model, lab::execution_context& on, const std::vector<arm>& arms,
         const evaluation_request& r)
         : model_(model), on_(on), r_(r), kernels_(simd::of<T>(simd::named(on.kernels().name))) {
         all_.push_back(&plain_);
@@ -252,16 +252,16 @@ class run {
         auto made = std::make_unique<head_operands>();
         const std::vector<float> read = model_.read(head);
         const std::vector<T> w(read.begin(), read.end());
-        base::aligned_buffer<T> room;
+        base::aligned_buffer<T> buffer;
         const T* const q =
-            net.quantized(of_w, how.rotations[0], name, {}, w.data(), w.size() / d, d, room);
+            net.quantized(of_w, how.rotations[0], name, {}, w.data(), w.size() / d, d, buffer);
         made->w.assign(q, q + w.size());
         made->x.resize(s.h.size());
         std::size_t at = 0;
         for (std::size_t i = 0; i < r_.windows.size(); ++i) {
             const std::size_t rows = r_.windows[i].count;
             const T* const from = net.quantized(of_x, how.rotations[0], name + ".x",
-                                                {1, rows, 0, i}, s.h.data() + at, rows, d, room);
+                                                {1, rows, 0, i}, s.h.data() + at, rows, d, buffer);
             std::copy_n(from, rows * d, made->x.data() + at);
             at += rows * d;
         }
@@ -357,7 +357,7 @@ class run {
     }
 
     const model_weights& model_;
-    lab::machine& on_;
+    lab::execution_context& on_;
     const evaluation_request& r_;
     const simd::kernels_of<T>& kernels_;
     struct output_error {
@@ -371,7 +371,7 @@ class run {
 };
 
 template <typename T>
-std::vector<std::uint32_t> sampled(const model_weights& model, lab::machine& on,
+std::vector<std::uint32_t> sampled(const model_weights& model, lab::execution_context& on,
                                    std::size_t sequences, std::size_t length, std::uint32_t start,
                                    std::uint64_t seed, const evaluation_request& control) {
     const model_shape& s = model.shape();
@@ -427,9 +427,10 @@ std::vector<std::uint32_t> sampled(const model_weights& model, lab::machine& on,
 
 }  // namespace
 
-std::vector<std::uint32_t> sample(const model_weights& model, lab::machine& on, arithmetic in,
-                                  std::size_t sequences, std::size_t length, std::uint32_t start,
-                                  std::uint64_t seed, const evaluation_request& control) {
+std::vector<std::uint32_t> sample(const model_weights& model, lab::execution_context& on,
+                                  arithmetic in, std::size_t sequences, std::size_t length,
+                                  std::uint32_t start, std::uint64_t seed,
+                                  const evaluation_request& control) {
     if (start >= model.shape().vocabulary) {
         base::refuse("token {} to begin with: the model has a vocabulary of {}", start,
                      model.shape().vocabulary);
@@ -469,8 +470,8 @@ std::vector<lab::layer_name> layers_of(const model_weights& model) {
     return all;
 }
 
-evaluation evaluate(const model_weights& model, lab::machine& on, const std::vector<arm>& arms,
-                    const evaluation_request& request) {
+evaluation evaluate(const model_weights& model, lab::execution_context& on,
+                    const std::vector<arm>& arms, const evaluation_request& request) {
     check(model, request);
     if (request.in == arithmetic::float64) return run<double>(model, on, arms, request).all();
     return run<float>(model, on, arms, request).all();

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "libmx/eval/arm.hpp"
-#include "libmx/lab/machine.hpp"
+#include "libmx/lab/execution_context.hpp"
 #include "libmx/llm/model_weights.hpp"
 
 namespace mx::eval {
@@ -81,8 +81,8 @@ struct evaluation_request {
 /// arms that have not differed so far share a state. Results depend on the arguments alone, not on
 /// threads, instruction set or the other arms. Throws base::error (usage) for tokens beyond the
 /// vocabulary and windows beyond the model's context.
-evaluation evaluate(const model_weights& model, lab::machine& on, const std::vector<arm>& arms,
-                    const evaluation_request& request);
+evaluation evaluate(const model_weights& model, lab::execution_context& on,
+                    const std::vector<arm>& arms, const evaluation_request& request);
 
 /// The layers of a model by the names that settings match, in the order of the forward pass. The
 /// head is kept unless a pattern names it.
@@ -91,8 +91,9 @@ std::vector<lab::layer_name> layers_of(const model_weights& model);
 /// Draws `sequences` sequences of `length` tokens from the model as it is, each beginning with the
 /// token `start`: token t + 1 by the probabilities that the model gives after t. A draw depends on
 /// the seed, the sequence and the position alone.
-std::vector<std::uint32_t> sample(const model_weights& model, lab::machine& on, arithmetic in,
-                                  std::size_t sequences, std::size_t length, std::uint32_t start,
-                                  std::uint64_t seed, const evaluation_request& control);
+std::vector<std::uint32_t> sample(const model_weights& model, lab::execution_context& on,
+                                  arithmetic in, std::size_t sequences, std::size_t length,
+                                  std::uint32_t start, std::uint64_t seed,
+                                  const evaluation_request& control);
 
 }  // namespace mx::eval

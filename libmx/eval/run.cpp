@@ -86,7 +86,7 @@ std::function<void(std::size_t, std::size_t)> progress_of(const run_request& q, 
 
 // Evaluates arms in groups whose states fit into memory. Results do not depend on the groups.
 std::vector<token_scores> scores_of_many(const run_request& q, const model_weights& model,
-                                         lab::machine& on, const std::vector<arm>& arms,
+                                         lab::execution_context& on, const std::vector<arm>& arms,
                                          evaluation_request r) {
     std::size_t rows = 0;
     for (const window& w : r.windows) rows += w.count;
@@ -127,7 +127,7 @@ std::vector<std::pair<std::size_t, std::size_t>> pairs_of(std::size_t count, std
 
 std::string_view name_of(level by) { return std::ranges::find(levels, by, &named_level::is)->name; }
 
-void find_parts(const run_request& q, const model_weights& model, lab::machine& on,
+void find_parts(const run_request& q, const model_weights& model, lab::execution_context& on,
                 const std::vector<arm>& arms, const evaluation_request& r, findings& f) {
     for (std::size_t i = 0; i < arms.size(); ++i) {
         const std::vector<model_part> parts = parts_of(model, *q.each, arms[i]);
@@ -166,7 +166,7 @@ std::vector<arm> parts_alone(const run_request& q, const model_weights& model,
     return all;
 }
 
-void predict_parts(const run_request& q, const model_weights& model, lab::machine& on,
+void predict_parts(const run_request& q, const model_weights& model, lab::execution_context& on,
                    const std::vector<arm>& arms, evaluation_request r, findings& f) {
     r.progress = progress_of(q, "gradients");
     const std::vector<double> predicted =
@@ -242,7 +242,7 @@ void check_arms(const run_request& q, const model_weights& model, const std::vec
 
 level level_named(const std::string& name) { return base::row_named(levels, "level", name).is; }
 
-findings run(const run_request& q, lab::machine& on) {
+findings run(const run_request& q, lab::execution_context& on) {
     if (q.by_gradient && !q.each) base::refuse("--by: of what? name a level with --each");
     if (q.pairs != 0 && !q.measured) base::refuse("--pairs are evaluated: leave out --by gradient");
     if (q.pairs != 0 && !q.each) base::refuse("--pairs: of what? name a level with --each");

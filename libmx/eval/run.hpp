@@ -55,6 +55,6 @@ level level_named(const std::string& name);
 
 /// Throws base::error (usage) for requests that contradict themselves or the model, and as
 /// model_weights does.
-findings run(const run_request& request, lab::machine& on);
+findings run(const run_request& request, lab::execution_context& on);
 
 }  // namespace mx::eval

@@ -28,7 +28,7 @@ std::map<std::string, place, std::less<>> places_of(const model_weights& model) 
 
 }  // namespace
 
-void gradients_of_outputs(const model_weights& model, lab::machine& on,
+void gradients_of_outputs(const model_weights& model, lab::execution_context& on,
                           const evaluation_request& request,
                           const std::function<void(const layer_gradient& g)>& visit) {
     const bool neighbours = model.shape().pairs == llm::rope_pairs::neighbours;
@@ -71,11 +71,11 @@ std::vector<float> in_order_of_file(const layer_gradient& g, std::size_t head_si
     return to;
 }
 
-std::vector<double> predicted_divergences(const model_weights& model, lab::machine& on,
+std::vector<double> predicted_divergences(const model_weights& model, lab::execution_context& on,
                                           const std::vector<arm>& arms,
                                           const evaluation_request& request) {
     std::vector<double> sums(arms.size());
-    lab::layer_room room;
+    lab::layer_buffers buffers;
     std::vector<float> exact, other;
     const lab::precision plain;
     std::size_t tokens = 0;
@@ -84,11 +84,11 @@ std::vector<double> predicted_divergences(const model_weights& model, lab::machi
         const std::size_t count = g.values.tokens * g.values.out;
         exact.resize(count);
         other.resize(count);
-        lab::linear_forward({on, plain, room}, g.values, g.x, exact.data());
+        lab::linear_forward({on, plain, buffers}, g.values, g.x, exact.data());
         for (std::size_t i = 0; i < arms.size(); ++i) {
             const lab::precision& how = arms[i].how.of(g.layer);
             if (!how.operands[0][0].recipe && !how.operands[0][1].recipe) continue;
-            lab::linear_forward({on, how, room, 0, g.number}, g.values, g.x, other.data());
+            lab::linear_forward({on, how, buffers, 0, g.number}, g.values, g.x, other.data());
             for (std::size_t r = 0; r < g.values.tokens; ++r) {
                 double effect = 0;  // of the token's errors on the loss, to first order
                 for (std::size_t k = r * g.values.out; k < (r + 1) * g.values.out; ++k) {

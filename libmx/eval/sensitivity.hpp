@@ -27,7 +27,7 @@ struct layer_gradient {
 /// first. The loss is the sum of -ln P over the tokens that a window predicts, of the model as it
 /// is. Computed in float32 by the network of mx train, and independent of threads and instruction
 /// set. Throws base::error (input) for models that it does not compute (lab::language_shape_of).
-void gradients_of_outputs(const model_weights& model, lab::machine& on,
+void gradients_of_outputs(const model_weights& model, lab::execution_context& on,
                           const evaluation_request& request,
                           const std::function<void(const layer_gradient& g)>& visit);
 
@@ -38,7 +38,7 @@ std::vector<float> in_order_of_file(const layer_gradient& g, std::size_t head_si
 /// layers alone, if errors were small and those of different tokens and layers independent: 1/2 of
 /// the mean over tokens of the sum over layers of (e . g)^2, nats a token, where e are the errors
 /// of a token's outputs on the inputs of the model as it is, and g their gradients.
-std::vector<double> predicted_divergences(const model_weights& model, lab::machine& on,
+std::vector<double> predicted_divergences(const model_weights& model, lab::execution_context& on,
                                           const std::vector<arm>& arms,
                                           const evaluation_request& request);
 

@@ -48,29 +48,30 @@ std::string words(const transform::rotation& r) {
 
 constexpr std::uint64_t odd = 0x9e3779b97f4a7c15u;  // spreads numbers over the keys of draws
 
-// `x` rounded to float32, rotated and quantized along its rows, in `room`; `x` itself if the rule
+// `x` rounded to float32, rotated and quantized along its rows, in `buffer`; `x` itself if the rule
 // does nothing. `draws` keys stochastic rounding.
 template <typename T>
-const T* quantized_rows(lab::machine& on, const lab::operand_rule& rule,
+const T* quantized_rows(lab::execution_context& on, const lab::operand_rule& rule,
                         const transform::rotation& rotate, std::uint64_t draws, const T* x,
                         std::size_t rows, std::size_t cols, base::aligned_buffer<float>& narrow,
-                        base::aligned_buffer<T>& room) {
+                        base::aligned_buffer<T>& buffer) {
     if (!rule.recipe && rotate.what == transform::kind::none) return x;
     if constexpr (sizeof(T) == sizeof(float)) {
-        return lab::quantized(on, rule, rotate, {x, rows, cols, {0, draws}}, lab::axis::last, room)
+        return lab::quantized(on, rule, rotate, {x, rows, cols, {0, draws}}, lab::axis::last,
+                              buffer)
             .data;
     } else {
         float* const to = narrow.room_for(rows * cols);
         on.split(rows * cols, grain, [&](std::size_t begin, std::size_t end, int) {
             for (std::size_t i = begin; i < end; ++i) to[i] = static_cast<float>(x[i]);
         });
-        return lab::quantized(on, rule, rotate, {to, rows, cols, {0, draws}}, room).data;
+        return lab::quantized(on, rule, rotate, {to, rows, cols, {0, draws}}, buffer).data;
     }
 }
 
 // The rounding of operands and results besides recipes ("vector").
 template <typename T>
-void round_all(lab::machine& on, lab::rounding how, std::size_t count, T* y) {
+void round_all(lab::execution_context& on, lab::rounding how, std::size_t count, T* y) {
     if (how == lab::rounding::none) return;
     std::vector<float> narrow(y, y + count);
     on.kernels().round(how, narrow.data(), count, narrow.data());
@@ -96,7 +97,7 @@ std::vector<lab::setting> settings_of_recipe(const std::string& text) {
     return lab::parse_settings(text);
 }
 
-std::vector<float> read_by_threads(const lab::machine& on, const model_weights& model,
+std::vector<float> read_by_threads(const lab::execution_context& on, const model_weights& model,
                                    const place& where, std::size_t begin, std::size_t end) {
     const auto cols = static_cast<std::size_t>(model.extents(where).back());
     std::vector<float> values((end - begin) * cols);
@@ -112,14 +113,14 @@ std::vector<float> read_by_threads(const lab::machine& on, const model_weights& 
 // Scratch of one thread for attention.
 template <typename T>
 struct transformer<T>::worker {
-    lab::machine on;
+    lab::execution_context on;
     base::aligned_buffer<T> q, k, v, p, o, quantized;
     base::aligned_buffer<float> narrow;
     explicit worker(std::string_view backend) : on(1, backend) {}
 };
 
 template <typename T>
-transformer<T>::transformer(const model_weights& model, lab::machine& on,
+transformer<T>::transformer(const model_weights& model, lab::execution_context& on,
                             std::size_t most_positions)
     : model_(model),
       shape_(model.shape()),
@@ -222,9 +223,9 @@ template <typename T>
 const T* transformer<T>::quantized(const lab::operand_rule& rule, const transform::rotation& rotate,
                                    const std::string& name, const token_batch& b, const T* x,
                                    std::size_t rows, std::size_t cols,
-                                   base::aligned_buffer<T>& room) {
+                                   base::aligned_buffer<T>& buffer) {
     const std::uint64_t draws = base::tensor_id(name) ^ (b.number * odd);
-    return quantized_rows(on_, rule, rotate, draws, x, rows, cols, narrow_, room);
+    return quantized_rows(on_, rule, rotate, draws, x, rows, cols, narrow_, buffer);
 }
 
 template <typename T>
@@ -246,9 +247,9 @@ const lab::packed_operand<T>& transformer<T>::weight_of(const lab::precision& p,
         round_all(on_, p.vector_forward, values.size(), values.data());
         from = values.data();
     }
-    base::aligned_buffer<T> room;
+    base::aligned_buffer<T> buffer;
     const T* const q =
-        quantized(rule, p.rotations[0], model_.name(where), {}, from, rows, cols, room);
+        quantized(rule, p.rotations[0], model_.name(where), {}, from, rows, cols, buffer);
     lab::pack(on_, lab::operand_view_of<T>{q, rows, cols, false}, at->second);
     return at->second;
 }

@@ -13,7 +13,7 @@
 #include "libmx/base/aligned.hpp"
 #include "libmx/eval/arm.hpp"
 #include "libmx/eval/simd/kernels.hpp"
-#include "libmx/lab/machine.hpp"
+#include "libmx/lab/execution_context.hpp"
 #include "libmx/lab/operand.hpp"
 #include "libmx/lab/product.hpp"
 #include "libmx/llm/model_weights.hpp"
@@ -37,7 +37,7 @@ struct block_cache {
 };
 
 /// Rows [begin, end) of a matrix of the model, read by all threads.
-std::vector<float> read_by_threads(const lab::machine& on, const model_weights& model,
+std::vector<float> read_by_threads(const lab::execution_context& on, const model_weights& model,
                                    const place& where, std::size_t begin, std::size_t end);
 
 /// A matrix that passes through a block: "x" of a linear layer, "k_cache", "v_cache", "p" (the
@@ -58,7 +58,7 @@ template <typename T>
 class transformer {
   public:
     /// `most_positions`: of a window. `on` must outlive it.
-    transformer(const model_weights& model, lab::machine& on, std::size_t most_positions);
+    transformer(const model_weights& model, lab::execution_context& on, std::size_t most_positions);
     ~transformer();
 
     /// Reads the weights of block `layer`, which forward() uses from then on.
@@ -68,10 +68,10 @@ class transformer {
     void forward(const arm& how, const token_batch& batch, T* h, block_cache<T>* cache = nullptr);
 
     /// `x` (rows x cols) under a rule along its rows, as operands of products are: rounded to
-    /// float32 first. `x` itself if the rule does nothing, else in `room`.
+    /// float32 first. `x` itself if the rule does nothing, else in `buffer`.
     const T* quantized(const lab::operand_rule& rule, const transform::rotation& rotate,
                        const std::string& name, const token_batch& b, const T* x, std::size_t rows,
-                       std::size_t cols, base::aligned_buffer<T>& room);
+                       std::size_t cols, base::aligned_buffer<T>& buffer);
     /// The product of a linear layer of the block with inputs `x`, its bias left out; `inputs`:
     /// whether the arm's rule for inputs applies.
     void multiply(const arm& how, const place& where, const token_batch& b, std::size_t rows,
@@ -108,7 +108,7 @@ class transformer {
 
     const model_weights& model_;
     const model_shape& shape_;
-    lab::machine& on_;
+    lab::execution_context& on_;
     const simd::kernels_of<T>& kernels_;
     std::size_t layer_ = 0;
     std::vector<double> cosine_, sine_, local_cosine_, local_sine_;  // positions x half a head

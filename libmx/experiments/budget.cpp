@@ -11,7 +11,7 @@
 
 #include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/lab/machine.hpp"
+#include "libmx/lab/execution_context.hpp"
 #include "libmx/lab/model.hpp"
 
 namespace mx::experiments {
@@ -70,7 +70,7 @@ double language_step(lab::run_request r) {
         const auto in = static_cast<double>(p.shape[1]), out = static_cast<double>(p.shape[0]);
         elements += 2 * (tokens * (in + out) + in * out);
     }
-    lab::machine on;
+    lab::execution_context on;
     return step_of(lab::make_model(r, on)->cost().flop, elements);
 }
 

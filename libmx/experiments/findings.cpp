@@ -133,7 +133,7 @@ void laboratory::train_all() {
     base::parallel_for(curves_.size(), plan_.threads, plan_.cancel, [&](std::uint64_t i, int) {
         const std::size_t run = static_cast<std::size_t>(i) / seeds, seed = i % seeds;
         lab::training t(request_of(plan_, runs_[run], plan_.seeds[seed]),
-                        lab::machine(1, plan_.backend, plan_.notices.get()));
+                        lab::execution_context(1, plan_.backend, plan_.notices.get()));
         lab::run_plan how;
         if (!plan_.folder.empty() || dumped[run]) {
             how.folder = folder_of(run, seed);
@@ -219,7 +219,7 @@ void laboratory::measure_errors(std::vector<finding>& all) const {
     base::parallel_for(all.size(), plan_.threads, plan_.cancel, [&](std::uint64_t i, int) {
         finding& f = all[i];
         if (f.is_baseline || f.of.varied == operand::none) return;
-        lab::machine on(1, plan_.backend, plan_.notices.get());
+        lab::execution_context on(1, plan_.backend, plan_.notices.get());
         const lab::operand_rule rule = lab::parse_rule(f.of.recipe);
         const std::size_t baseline = at({f.of.baseline, "", 0});
         operand_error sum;

@@ -39,7 +39,7 @@ struct study_plan {
     std::string folder;       ///< where runs are kept; "": nowhere
     report::record run_head;  ///< of their run.json
     int threads = 1;
-    std::string backend;                     ///< as in lab::machine
+    std::string backend;                     ///< as in lab::execution_context
     std::shared_ptr<base::notices> notices;  ///< likewise
     const std::atomic<bool>* cancel = nullptr;
     std::function<void()> on_step;  ///< after each step of any run; from several threads

@@ -26,7 +26,7 @@ std::string_view suffix_of(operand kind) {
 
 }  // namespace
 
-operand_error error_of(lab::machine& on, const lab::tensor_file& dump,
+operand_error error_of(lab::execution_context& on, const lab::tensor_file& dump,
                        std::span<const lab::layer_name> layers, operand kind,
                        const lab::operand_rule& rule, std::uint64_t seed) {
     operand_error sum;

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "libmx/experiments/study.hpp"
-#include "libmx/lab/machine.hpp"
+#include "libmx/lab/execution_context.hpp"
 #include "libmx/lab/precision.hpp"
 #include "libmx/lab/tensor_file.hpp"
 
@@ -25,7 +25,7 @@ struct operand_error {
 /// dY of Dgrad. `seed` is that of the draws. Tensors of zeros are left out, and layers that recipes
 /// leave alone (`kept` in `layers`). Throws base::error
 /// (input) where a dump has none of them, or values that are not finite.
-operand_error error_of(lab::machine& on, const lab::tensor_file& dump,
+operand_error error_of(lab::execution_context& on, const lab::tensor_file& dump,
                        std::span<const lab::layer_name> layers, operand kind,
                        const lab::operand_rule& rule, std::uint64_t seed);
 

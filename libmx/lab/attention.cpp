@@ -9,7 +9,7 @@
 namespace mx::lab {
 
 // Matrices of one head: context x size; s, p and d: context x context.
-struct attention::head_room {
+struct attention::head_buffers {
     float *q, *k, *v, *o, *dq, *dk, *dv, *sum_k, *sum_v, *p, *d;
 };
 
@@ -43,9 +43,9 @@ std::size_t attention::bytes_of_thread() const {
            sizeof(float);
 }
 
-attention::head_room attention::room_of(worker& by) const {
-    float* at = by.room.room_for(bytes_of_thread() / sizeof(float));
-    head_room r{};
+attention::head_buffers attention::buffers_of(worker& by) const {
+    float* at = by.buffer.room_for(bytes_of_thread() / sizeof(float));
+    head_buffers r{};
     for (float** const m : {&r.q, &r.k, &r.v, &r.o, &r.dq, &r.dk, &r.dv, &r.sum_k, &r.sum_v}) {
         *m = at;
         at += shape_.context * shape_.size;
@@ -55,7 +55,7 @@ attention::head_room attention::room_of(worker& by) const {
     return r;
 }
 
-void attention::prepare(const machine& on) {
+void attention::prepare(const execution_context& on) {
     while (workers_.size() < static_cast<std::size_t>(on.threads())) {
         workers_.push_back(std::make_unique<worker>(on.kernels().name));
     }
@@ -103,7 +103,7 @@ void attention::scatter(const float* x, std::size_t width, std::size_t head, boo
 }
 
 // Computes p from q and k.
-void attention::weigh(worker& by, const head_room& r) const {
+void attention::weigh(worker& by, const head_buffers& r) const {
     const std::size_t n = shape_.context;
     multiply(by.on, {r.q, n, shape_.size}, {r.k, n, shape_.size}, r.p);
     for (std::size_t i = 0; i < n; ++i) {
@@ -113,7 +113,7 @@ void attention::weigh(worker& by, const head_room& r) const {
     }
 }
 
-void attention::forward(machine& on, std::size_t tokens, const float* q, const float* k,
+void attention::forward(execution_context& on, std::size_t tokens, const float* q, const float* k,
                         const float* v, float* o) {
     prepare(on);
     const std::size_t n = shape_.context, size = shape_.size,
@@ -121,7 +121,7 @@ void attention::forward(machine& on, std::size_t tokens, const float* q, const f
     const std::size_t width = shape_.width(), key_width = shape_.key_width();
     on.split(tokens / n * shape_.key_heads, 1, [&](std::size_t begin, std::size_t end, int thread) {
         worker& by = worker_of(thread);
-        const head_room r = room_of(by);
+        const head_buffers r = buffers_of(by);
         for (std::size_t unit = begin; unit < end; ++unit) {
             const std::size_t first = unit / shape_.key_heads * n;
             const std::size_t key_head = unit % shape_.key_heads;
@@ -137,7 +137,7 @@ void attention::forward(machine& on, std::size_t tokens, const float* q, const f
     });
 }
 
-void attention::backward(machine& on, std::size_t tokens, const float* q, const float* k,
+void attention::backward(execution_context& on, std::size_t tokens, const float* q, const float* k,
                          const float* v, const float* d_o, float* dq, float* dk, float* dv) {
     prepare(on);
     const std::size_t n = shape_.context, size = shape_.size,
@@ -146,7 +146,7 @@ void attention::backward(machine& on, std::size_t tokens, const float* q, const 
     on.split(tokens / n * shape_.key_heads, 1, [&](std::size_t begin, std::size_t end, int thread) {
         worker& by = worker_of(thread);
         const simd::kernels& kernels = by.on.kernels();
-        const head_room r = room_of(by);
+        const head_buffers r = buffers_of(by);
         for (std::size_t unit = begin; unit < end; ++unit) {
             const std::size_t first = unit / shape_.key_heads * n;
             const std::size_t key_head = unit % shape_.key_heads;

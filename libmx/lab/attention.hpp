@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "libmx/base/aligned.hpp"
-#include "libmx/lab/machine.hpp"
+#include "libmx/lab/execution_context.hpp"
 #include "libmx/llm/model_shape.hpp"
 
 namespace mx::lab {
@@ -39,11 +39,11 @@ class attention {
 
     /// o and q are tokens x width; k and v are tokens x key width. tokens is a multiple of the
     /// context.
-    void forward(machine& on, std::size_t tokens, const float* q, const float* k, const float* v,
-                 float* o);
+    void forward(execution_context& on, std::size_t tokens, const float* q, const float* k,
+                 const float* v, float* o);
     /// Computes the gradients of q, k and v from the gradient of o.
-    void backward(machine& on, std::size_t tokens, const float* q, const float* k, const float* v,
-                  const float* d_o, float* dq, float* dk, float* dv);
+    void backward(execution_context& on, std::size_t tokens, const float* q, const float* k,
+                  const float* v, const float* d_o, float* dq, float* dk, float* dv);
 
     /// Bytes of scratch memory per thread.
     std::size_t bytes_of_thread() const;
@@ -51,15 +51,15 @@ class attention {
   private:
     // Scratch memory of one thread for one head.
     struct worker {
-        machine on;
-        base::aligned_buffer<float> room;
+        execution_context on;
+        base::aligned_buffer<float> buffer;
         explicit worker(std::string_view backend) : on(1, backend) {}
     };
-    struct head_room;
-    head_room room_of(worker& by) const;
+    struct head_buffers;
+    head_buffers buffers_of(worker& by) const;
     worker& worker_of(int thread) const { return *workers_[static_cast<std::size_t>(thread)]; }
-    void prepare(const machine& on);
-    void weigh(worker& by, const head_room& r) const;
+    void prepare(const execution_context& on);
+    void weigh(worker& by, const head_buffers& r) const;
     void gather(const float* x, std::size_t width, std::size_t head, bool turned, float* to) const;
     void scatter(const float* x, std::size_t width, std::size_t head, bool turned, float* to) const;
 

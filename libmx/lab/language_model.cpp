@@ -196,10 +196,10 @@ std::vector<float> language_network::values_of(const llm::model_weights& model) 
     return values;
 }
 
-float language_network::forward(machine& on, const precision& how, const std::vector<float>& values,
-                                const std::uint32_t* ids, const std::uint32_t* target,
-                                std::size_t tokens, std::uint64_t seed, std::uint64_t step,
-                                const layer_observer* observer) {
+float language_network::forward(execution_context& on, const precision& how,
+                                const std::vector<float>& values, const std::uint32_t* ids,
+                                const std::uint32_t* target, std::size_t tokens, std::uint64_t seed,
+                                std::uint64_t step, const layer_observer* observer) {
     ids_ = ids;
     tokens_ = tokens;
     seed_ = seed;
@@ -251,8 +251,9 @@ float language_network::forward(machine& on, const precision& how, const std::ve
                               d_logits_.room_for(tokens * shape_.vocabulary));
 }
 
-void language_network::backward(machine& on, const precision& how, const std::vector<float>& values,
-                                std::vector<float>& gradients, const layer_observer* observer) {
+void language_network::backward(execution_context& on, const precision& how,
+                                const std::vector<float>& values, std::vector<float>& gradients,
+                                const layer_observer* observer) {
     gradients.assign(list_.size(), 0.0f);
     const layer_context c = context(on, how, observer);
     const std::size_t narrow = tokens_ * shape_.width, wide = tokens_ * shape_.hidden();

@@ -80,10 +80,10 @@ class language_network {
     /// The mean over tokens of the negative log-likelihood of each `target`, in nats. Input and
     /// targets are `tokens` ids each, a multiple of the context, below the vocabulary, and must
     /// stay valid until backward() returns.
-    float forward(machine& on, const precision& how, const std::vector<float>& values,
+    float forward(execution_context& on, const precision& how, const std::vector<float>& values,
                   const std::uint32_t* ids, const std::uint32_t* target, std::size_t tokens,
                   std::uint64_t seed, std::uint64_t step, const layer_observer* observer = nullptr);
-    void backward(machine& on, const precision& how, const std::vector<float>& values,
+    void backward(execution_context& on, const precision& how, const std::vector<float>& values,
                   std::vector<float>& gradients, const layer_observer* observer = nullptr);
     /// The logits of the last forward pass, tokens x vocabulary; after backward(), their gradients.
     const float* logits() const { return logits_.data(); }
@@ -102,8 +102,9 @@ class language_network {
     linear_layer linear(const parameter& w, const std::vector<float>& values,
                         const parameter* bias = nullptr) const;
     norm_layer norm(const parameter& gain, const std::vector<float>& values) const;
-    layer_context context(machine& on, const precision& how, const layer_observer* observer) {
-        return {on, how, room_, seed_, step_, observer};
+    layer_context context(execution_context& on, const precision& how,
+                          const layer_observer* observer) {
+        return {on, how, buffers_, seed_, step_, observer};
     }
 
     language_shape shape_;
@@ -114,7 +115,7 @@ class language_network {
     attention attention_;
     std::vector<block_state> blocks_;
     norm_kept last_kept_;
-    layer_room room_;
+    layer_buffers buffers_;
     base::aligned_buffer<float> a_, y_, last_, logits_, d_logits_, d_x_, d_y_, d_o_, d_q_, d_k_,
         d_v_, d_h_, d_u_, d_g_;
     const std::uint32_t* ids_ = nullptr;

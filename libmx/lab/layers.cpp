@@ -15,18 +15,18 @@ constexpr std::size_t grain = 32768;  // elements; smaller ranges are not worth 
 
 std::size_t rows_of(std::size_t width) { return std::max<std::size_t>(1, grain / width); }
 
-// `x` rounded into `room`, or `x` itself if nothing is rounded.
-const float* rounded(machine& on, rounding how, const float* x, std::size_t count,
-                     base::aligned_buffer<float>& room) {
+// `x` rounded into `buffer`, or `x` itself if nothing is rounded.
+const float* rounded(execution_context& on, rounding how, const float* x, std::size_t count,
+                     base::aligned_buffer<float>& buffer) {
     if (how == rounding::none) return x;
-    float* const to = room.room_for(count);
+    float* const to = buffer.room_for(count);
     on.split(count, grain, [&](std::size_t begin, std::size_t end, int) {
         on.kernels().round(how, x + begin, end - begin, to + begin);
     });
     return to;
 }
 
-void round_result(machine& on, rounding how, std::size_t count, float* y) {
+void round_result(execution_context& on, rounding how, std::size_t count, float* y) {
     if (how == rounding::none) return;
     on.split(count, grain, [&](std::size_t begin, std::size_t end, int) {
         on.kernels().round(how, y + begin, end - begin, y + begin);
@@ -42,7 +42,7 @@ base::random_key draws_of(const layer_context& c, std::string_view layer,
 
 // The context with the precision of the layer of that name.
 layer_context within(const layer_context& c, std::string_view layer) {
-    return {c.on, c.how.of(layer), c.room, c.seed, c.step, c.observer};
+    return {c.on, c.how.of(layer), c.buffers, c.seed, c.step, c.observer};
 }
 
 void show(const layer_context& c, const layer_value& value) {
@@ -63,13 +63,14 @@ void product_of(const layer_context& c, stage which, const matrix_view& a, axis 
         return multiply_by_model(c.how, which, a, over_a, b, over_b, c.on.threads(), to);
     }
     const transform::rotation& rotate = rotation_of(c, which);
-    const operand_view left = quantized(c.on, rule_of(c, which, 0), rotate, a, over_a, c.room.a);
-    const operand_view right = quantized(c.on, rule_of(c, which, 1), rotate, b, over_b, c.room.b);
+    const operand_view left = quantized(c.on, rule_of(c, which, 0), rotate, a, over_a, c.buffers.a);
+    const operand_view right =
+        quantized(c.on, rule_of(c, which, 1), rotate, b, over_b, c.buffers.b);
     multiply(c.on, left, right, to);
 }
 
-void column_sums(machine& on, rounding how, const float* dy, const float* normal, std::size_t rows,
-                 std::size_t cols, float* sums) {
+void column_sums(execution_context& on, rounding how, const float* dy, const float* normal,
+                 std::size_t rows, std::size_t cols, float* sums) {
     const std::size_t least = std::max<std::size_t>(16, 4 * grain / rows / 16 * 16);
     on.split(cols, least, [&](std::size_t begin, std::size_t end, int) {
         on.kernels().column_sums(how, dy, normal, rows, cols, begin, end, sums);
@@ -81,7 +82,7 @@ void prepared(const layer_context& c, const norm_layer& l, rounding how, const f
               const operand_rule& rule, float* to) {
     c.on.kernels().round(how, x, l.width, to);
     const operand_view q = quantized(c.on, rule, {}, {to, 1, l.width, draws_of(c, l.name, "gain")},
-                                     axis::last, c.room.copy);
+                                     axis::last, c.buffers.copy);
     if (q.data != to) std::copy_n(q.data, l.width, to);
 }
 
@@ -91,9 +92,9 @@ void linear_forward(const layer_context& all, const linear_layer& l, const float
     const layer_context c = within(all, l.name);
     show(c, {l.name, "x", l.tokens, l.in, x});
     const rounding how = c.how.vector_forward;
-    const matrix_view mx{rounded(c.on, how, x, l.tokens * l.in, c.room.x), l.tokens, l.in,
+    const matrix_view mx{rounded(c.on, how, x, l.tokens * l.in, c.buffers.x), l.tokens, l.in,
                          draws_of(c, l.name, "fprop.x")};
-    const matrix_view mw{rounded(c.on, how, l.w, l.out * l.in, c.room.w), l.out, l.in,
+    const matrix_view mw{rounded(c.on, how, l.w, l.out * l.in, c.buffers.w), l.out, l.in,
                          draws_of(c, l.name, "fprop.w")};
     product_of(c, stage::fprop, mx, axis::last, mw, axis::last, y);
     round_result(c.on, how, l.tokens * l.out, y);
@@ -108,24 +109,24 @@ void linear_backward(const layer_context& all, const linear_layer& l, const floa
     const layer_context c = within(all, l.name);
     show(c, {l.name, "dy", l.tokens, l.out, dy, false, &l, x});
     const rounding how = c.how.vector_backward;
-    const float* const dyr = rounded(c.on, how, dy, l.tokens * l.out, c.room.dy);
+    const float* const dyr = rounded(c.on, how, dy, l.tokens * l.out, c.buffers.dy);
     const auto key = [&](std::string_view operand) { return draws_of(c, l.name, operand); };
     if (dx != nullptr) {
-        const float* w = rounded(c.on, how, l.w, l.out * l.in, c.room.w);
+        const float* w = rounded(c.on, how, l.w, l.out * l.in, c.buffers.w);
         if (c.how.requantize) {
             w = quantized_copy(c.on, rule_of(c, stage::fprop, 1), rotation_of(c, stage::fprop),
-                               {w, l.out, l.in, key("fprop.w")}, axis::last, c.room.copy);
+                               {w, l.out, l.in, key("fprop.w")}, axis::last, c.buffers.copy);
         }
         product_of(c, stage::dgrad, {dyr, l.tokens, l.out, key("dgrad.dy")}, axis::last,
                    {w, l.out, l.in, key("dgrad.w")}, axis::first, dx);
         round_result(c.on, how, l.tokens * l.in, dx);
     }
-    const float* xr = rounded(c.on, how, x, l.tokens * l.in, c.room.x);
+    const float* xr = rounded(c.on, how, x, l.tokens * l.in, c.buffers.x);
     const float* dyw = dyr;
     base::aligned_buffer<float> second;
     if (c.how.requantize) {
         xr = quantized_copy(c.on, rule_of(c, stage::fprop, 0), rotation_of(c, stage::fprop),
-                            {xr, l.tokens, l.in, key("fprop.x")}, axis::last, c.room.copy);
+                            {xr, l.tokens, l.in, key("fprop.x")}, axis::last, c.buffers.copy);
         dyw = quantized_copy(c.on, rule_of(c, stage::dgrad, 0), rotation_of(c, stage::dgrad),
                              {dyr, l.tokens, l.out, key("dgrad.dy")}, axis::last, second);
     }
@@ -140,12 +141,12 @@ void norm_forward(const layer_context& all, const norm_layer& l, const float* x,
     const layer_context c = within(all, l.name);
     show(c, {l.name, "x", l.tokens, l.width, x, true});
     const std::size_t count = l.tokens * l.width;
-    float* const gain = c.room.gain.room_for(2 * l.width);
+    float* const gain = c.buffers.gain.room_for(2 * l.width);
     float* const bias = gain + l.width;
     prepared(c, l, c.how.norm_statistics, l.gain, c.how.gain, gain);
     if (l.bias != nullptr) c.on.kernels().round(c.how.norm_statistics, l.bias, l.width, bias);
     x = quantized(c.on, c.how.norm_input, {}, {x, l.tokens, l.width, draws_of(c, l.name, "input")},
-                  axis::last, c.room.copy)
+                  axis::last, c.buffers.copy)
             .data;
     float* const normal = kept.normal.room_for(count);
     float* const variance = kept.variance.room_for(l.tokens);
@@ -161,9 +162,9 @@ void norm_forward(const layer_context& all, const norm_layer& l, const float* x,
                                    l.bias != nullptr ? bias : nullptr};
         c.on.kernels().norm(rows, x + at, y + at, normal + at, variance + begin);
     });
-    const operand_view out =
-        quantized(c.on, c.how.norm_output, {},
-                  {y, l.tokens, l.width, draws_of(c, l.name, "output")}, axis::last, c.room.copy);
+    const operand_view out = quantized(c.on, c.how.norm_output, {},
+                                       {y, l.tokens, l.width, draws_of(c, l.name, "output")},
+                                       axis::last, c.buffers.copy);
     if (out.data != y) std::copy_n(out.data, count, y);
 }
 
@@ -171,7 +172,7 @@ void norm_backward(const layer_context& all, const norm_layer& l, const norm_kep
                    const float* dy, float* dx, float* dgain, float* dbias) {
     const layer_context c = within(all, l.name);
     const rounding how = c.how.norm_backward;
-    float* const gain = c.room.gain.room_for(l.width);
+    float* const gain = c.buffers.gain.room_for(l.width);
     prepared(c, l, how, l.gain, c.how.gain, gain);
     const float* const normal = kept.normal.data();
     const float* const variance = kept.variance.data();
@@ -229,14 +230,14 @@ void stepwise_gelu_forward(const layer_context& c, std::size_t count, const floa
     });
 }
 
-void add(machine& on, const float* a, const float* b, std::size_t count, float* y) {
+void add(execution_context& on, const float* a, const float* b, std::size_t count, float* y) {
     on.split(count, grain, [&](std::size_t begin, std::size_t end, int) {
         on.kernels().add(a + begin, b + begin, end - begin, y + begin);
     });
 }
 
-void lookup_forward(machine& on, const float* of, const std::uint32_t* index, std::size_t count,
-                    std::size_t width, float* y) {
+void lookup_forward(execution_context& on, const float* of, const std::uint32_t* index,
+                    std::size_t count, std::size_t width, float* y) {
     on.split(count, rows_of(width), [&](std::size_t begin, std::size_t end, int) {
         for (std::size_t i = begin; i < end; ++i) {
             std::copy_n(of + index[i] * width, width, y + i * width);
@@ -244,15 +245,15 @@ void lookup_forward(machine& on, const float* of, const std::uint32_t* index, st
     });
 }
 
-void lookup_backward(machine& on, const float* dy, const std::uint32_t* index, std::size_t count,
-                     std::size_t width, float* dof) {
+void lookup_backward(execution_context& on, const float* dy, const std::uint32_t* index,
+                     std::size_t count, std::size_t width, float* dof) {
     for (std::size_t i = 0; i < count; ++i) {
         float* const to = dof + index[i] * width;
         on.kernels().add(to, dy + i * width, width, to);
     }
 }
 
-float cross_entropy_loss(machine& on, const float* y, const std::uint32_t* target,
+float cross_entropy_loss(execution_context& on, const float* y, const std::uint32_t* target,
                          std::size_t tokens, std::size_t width, float* gradient) {
     const auto scale = static_cast<float>(1.0 / static_cast<double>(tokens));
     std::vector<double> rows(tokens);
@@ -267,8 +268,8 @@ float cross_entropy_loss(machine& on, const float* y, const std::uint32_t* targe
     return static_cast<float>(sum / static_cast<double>(tokens));
 }
 
-float mean_squared_error(machine& on, const float* y, const float* target, std::size_t tokens,
-                         std::size_t width, float* gradient) {
+float mean_squared_error(execution_context& on, const float* y, const float* target,
+                         std::size_t tokens, std::size_t width, float* gradient) {
     const double count = static_cast<double>(tokens) * static_cast<double>(width);
     const auto scale = static_cast<float>(2.0 / count);
     std::vector<double> rows(tokens);
@@ -283,8 +284,8 @@ float mean_squared_error(machine& on, const float* y, const float* target, std::
     return static_cast<float>(sum / count);
 }
 
-float divergence_loss(machine& on, const float* y, const float* target, std::size_t tokens,
-                      std::size_t width, float temperature, float* gradient) {
+float divergence_loss(execution_context& on, const float* y, const float* target,
+                      std::size_t tokens, std::size_t width, float temperature, float* gradient) {
     const auto count = static_cast<double>(tokens);
     const double t = static_cast<double>(temperature);
     const auto scale = static_cast<float>(t / count);

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "libmx/base/aligned.hpp"
-#include "libmx/lab/machine.hpp"
+#include "libmx/lab/execution_context.hpp"
 #include "libmx/lab/operand.hpp"
 #include "libmx/lab/precision.hpp"
 
@@ -18,7 +18,7 @@ namespace mx::lab {
 using simd::activation;
 
 /// Scratch memory shared by the layers of a run; its contents are valid until the next call.
-struct layer_room {
+struct layer_buffers {
     base::aligned_buffer<float> x, w, dy, copy, a, b, gain;
 };
 
@@ -38,9 +38,9 @@ using layer_observer = std::function<void(const layer_value&)>;
 
 /// The precision, seed and scratch memory that a layer computes with.
 struct layer_context {
-    machine& on;
+    execution_context& on;
     const precision& how;  ///< of which a layer takes what its name stands for
-    layer_room& room;
+    layer_buffers& buffers;
     std::uint64_t seed = 0;                    ///< of stochastic rounding
     std::uint64_t step = 0;                    ///< likewise: every step has draws of its own
     const layer_observer* observer = nullptr;  ///< null or empty: none
@@ -98,28 +98,28 @@ void activation_backward(const layer_context& c, activation what, std::size_t to
 void stepwise_gelu_forward(const layer_context& c, std::size_t count, const float* u, float* h);
 
 /// y = a + b.
-void add(machine& on, const float* a, const float* b, std::size_t count, float* y);
+void add(execution_context& on, const float* a, const float* b, std::size_t count, float* y);
 
 /// Table lookup: y (count x width) from `of` (rows x width) by `index`. The backward pass adds the
 /// gradient to dof: rows of dy summed in float32 in ascending order.
-void lookup_forward(machine& on, const float* of, const std::uint32_t* index, std::size_t count,
-                    std::size_t width, float* y);
-void lookup_backward(machine& on, const float* dy, const std::uint32_t* index, std::size_t count,
-                     std::size_t width, float* dof);
+void lookup_forward(execution_context& on, const float* of, const std::uint32_t* index,
+                    std::size_t count, std::size_t width, float* y);
+void lookup_backward(execution_context& on, const float* dy, const std::uint32_t* index,
+                     std::size_t count, std::size_t width, float* dof);
 
 /// The mean over tokens of -log softmax(y)[target] in nats, rounded to float32 once, and its
 /// gradient.
-float cross_entropy_loss(machine& on, const float* y, const std::uint32_t* target,
+float cross_entropy_loss(execution_context& on, const float* y, const std::uint32_t* target,
                          std::size_t tokens, std::size_t width, float* gradient);
 
 /// The mean of (y - target)^2 over tokens and features, rounded to float32 once, and its gradient,
 /// float32(2 / (tokens width)) * (y - target).
-float mean_squared_error(machine& on, const float* y, const float* target, std::size_t tokens,
-                         std::size_t width, float* gradient);
+float mean_squared_error(execution_context& on, const float* y, const float* target,
+                         std::size_t tokens, std::size_t width, float* gradient);
 
 /// T^2 times the mean over tokens of the Kullback-Leibler divergence of softmax(y / T) from
 /// softmax(target / T) in nats, and its gradient.
-float divergence_loss(machine& on, const float* y, const float* target, std::size_t tokens,
-                      std::size_t width, float temperature, float* gradient);
+float divergence_loss(execution_context& on, const float* y, const float* target,
+                      std::size_t tokens, std::size_t width, float temperature, float* gradient);
 
 }  // namespace mx::lab

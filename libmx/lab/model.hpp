@@ -22,7 +22,7 @@ struct model_cost {
     std::size_t parameters = 0;
     std::size_t block_parameters = 0;  ///< without embedding and head
     double flop = 0;                   ///< of a step's products: 2 a multiply-add
-    double bytes = 0;                  ///< of parameters, gradients, moments, activations and room
+    double bytes = 0;  ///< of parameters, gradients, moments, activations and buffers
 };
 
 /// Ids of a batch, by the name that a dump gives them.
@@ -46,14 +46,15 @@ class model {
     virtual void check_steps(std::uint64_t steps) const = 0;
     /// Makes the batch of update `step`, counted from 1. Batches depend on `step` and, with
     /// teacher_quantized, on the precision. Throws base::error (input) for that with given labels.
-    virtual void make_batch(machine& on, const precision& how, std::uint64_t step) = 0;
+    virtual void make_batch(execution_context& on, const precision& how, std::uint64_t step) = 0;
     /// Returns the mean loss of the batch. Draws of stochastic rounding depend on `seed` and
     /// `step`.
-    virtual float forward(machine& on, const precision& how, const std::vector<float>& values,
-                          std::uint64_t seed, std::uint64_t step) = 0;
+    virtual float forward(execution_context& on, const precision& how,
+                          const std::vector<float>& values, std::uint64_t seed,
+                          std::uint64_t step) = 0;
     /// Computes the gradients of all parameters. Call forward() with the same arguments first.
-    virtual void backward(machine& on, const precision& how, const std::vector<float>& values,
-                          std::vector<float>& gradients) = 0;
+    virtual void backward(execution_context& on, const precision& how,
+                          const std::vector<float>& values, std::vector<float>& gradients) = 0;
 
     /// Inputs and labels of the batch, if they are float32 matrices.
     virtual std::vector<layer_value> batch() const { return {}; }
@@ -63,7 +64,7 @@ class model {
     virtual std::optional<double> loss_floor() const { return std::nullopt; }
     /// The mean loss of four batches of held-out text; arguments as for forward(). nullopt if every
     /// batch is new.
-    virtual std::optional<double> held_out_loss(machine&, const precision&,
+    virtual std::optional<double> held_out_loss(execution_context&, const precision&,
                                                 const std::vector<float>&, std::uint64_t,
                                                 std::uint64_t) {
         return std::nullopt;
@@ -75,7 +76,7 @@ class model {
 };
 
 /// Makes the model of a request. Throws base::error (input) for files that do not fit the request.
-std::unique_ptr<model> make_model(const run_request& r, machine& on);
+std::unique_ptr<model> make_model(const run_request& r, execution_context& on);
 
 /// The layers of that model.
 std::vector<layer_name> layers_of(const run_request& r);

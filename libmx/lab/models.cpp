@@ -35,7 +35,7 @@ constexpr std::size_t calibration = 1024;  // inputs from which the teacher's sc
 
 class proxy_model final : public model {
   public:
-    proxy_model(const run_request& r, machine& on) : request_(r), net_(r.shape) {
+    proxy_model(const run_request& r, execution_context& on) : request_(r), net_(r.shape) {
         const std::size_t count = r.batch * r.shape.width;
         for (std::vector<float>* v : {&x_, &y_, &dy_, &noise_}) v->resize(count);
         if (!r.data_file.empty()) open_batches();
@@ -72,7 +72,7 @@ class proxy_model final : public model {
         }
     }
 
-    void make_batch(machine& on, const precision& how, std::uint64_t step) override {
+    void make_batch(execution_context& on, const precision& how, std::uint64_t step) override {
         const std::size_t count = x_.size();
         const std::uint64_t first = (step - 1) * count;
         const auto normal = [&](std::string_view name, std::vector<float>& to) {
@@ -112,7 +112,7 @@ class proxy_model final : public model {
         for (std::size_t i = 0; i < count; ++i) y_[i] += sigma * noise_[i];
     }
 
-    float forward(machine& on, const precision& how, const std::vector<float>& values,
+    float forward(execution_context& on, const precision& how, const std::vector<float>& values,
                   std::uint64_t seed, std::uint64_t step) override {
         const float* const out =
             net_.forward(on, how, values, x_.data(), request_.batch, seed, step, &observer);
@@ -123,7 +123,7 @@ class proxy_model final : public model {
         return divergence_loss(on, out, y_.data(), request_.batch, width,
                                static_cast<float>(request_.temperature), dy_.data());
     }
-    void backward(machine& on, const precision& how, const std::vector<float>& values,
+    void backward(execution_context& on, const precision& how, const std::vector<float>& values,
                   std::vector<float>& gradients) override {
         net_.backward(on, how, values, dy_.data(), gradients, &observer);
     }
@@ -144,9 +144,10 @@ class proxy_model final : public model {
         c.parameters = c.block_parameters = net_.parameters().size();
         c.flop = 2 * tokens * depth * (3 * d * (inner + h) + (teacher_ ? 2 * d * d : 0));
         const double kept = depth * tokens * (3 * d + inner + h);
-        const double room = tokens * (6 * d + 2 * inner + 2 * h) + 4 * tokens * std::max(inner, h);
+        const double buffers =
+            tokens * (6 * d + 2 * inner + 2 * h) + 4 * tokens * std::max(inner, h);
         const double copies = copies_of_operands(request_, layers()) * tokens * std::max(inner, h);
-        c.bytes = 4 * (kept + room + copies + 4 * static_cast<double>(c.parameters));
+        c.bytes = 4 * (kept + buffers + copies + 4 * static_cast<double>(c.parameters));
         return c;
     }
 
@@ -186,7 +187,7 @@ class proxy_model final : public model {
 
 class text_model final : public model {
   public:
-    text_model(const run_request& r, const machine& on)
+    text_model(const run_request& r, const execution_context& on)
         : request_(r),
           threads_(on.threads()),
           net_(language_shape_of(r)),
@@ -213,18 +214,18 @@ class text_model final : public model {
     }
     void check_steps(std::uint64_t) const override {}
 
-    void make_batch(machine&, const precision&, std::uint64_t step) override {
+    void make_batch(execution_context&, const precision&, std::uint64_t step) override {
         fill((step - 1) * sequences(), [&](std::uint64_t number, std::span<std::uint32_t> to) {
             text_->sequence(request_.data_seed.value_or(request_.seed), number, to);
         });
     }
 
-    float forward(machine& on, const precision& how, const std::vector<float>& values,
+    float forward(execution_context& on, const precision& how, const std::vector<float>& values,
                   std::uint64_t seed, std::uint64_t step) override {
         return net_.forward(on, how, values, ids_.data(), target_.data(), ids_.size(), seed, step,
                             &observer);
     }
-    void backward(machine& on, const precision& how, const std::vector<float>& values,
+    void backward(execution_context& on, const precision& how, const std::vector<float>& values,
                   std::vector<float>& gradients) override {
         net_.backward(on, how, values, gradients, &observer);
     }
@@ -234,7 +235,7 @@ class text_model final : public model {
     }
     std::optional<double> loss_floor() const override { return text_->floor(request_.context); }
 
-    std::optional<double> held_out_loss(machine& on, const precision& how,
+    std::optional<double> held_out_loss(execution_context& on, const precision& how,
                                         const std::vector<float>& values, std::uint64_t seed,
                                         std::uint64_t step) override {
         if (request_.text_file.empty() && request_.tokens_file.empty()) return std::nullopt;
@@ -297,7 +298,7 @@ class text_model final : public model {
 
 }  // namespace
 
-std::unique_ptr<model> make_model(const run_request& r, machine& on) {
+std::unique_ptr<model> make_model(const run_request& r, execution_context& on) {
     if (r.model == model_kind::proxy) return std::make_unique<proxy_model>(r, on);
     return std::make_unique<text_model>(r, on);
 }

@@ -55,8 +55,8 @@ void decode(const codec::block_params& p, const codec::block_results& d, std::si
 // Quantizes and decodes `x` (rows x cols). `to` is laid out like `x`, or transposed with
 // layout::across.
 template <typename T>
-void quantize_blocks(machine& on, const codec::recipe& r, const float* x, const matrix_view& m,
-                     const layout& l, T* to) {
+void quantize_blocks(execution_context& on, const codec::recipe& r, const float* x,
+                     const matrix_view& m, const layout& l, T* to) {
     codec::tensor_facts facts;
     if (codec::needs_tensor_facts(r))
         facts.amax_bits = engine::finite_amax(std::span(x, m.rows * m.cols));
@@ -129,14 +129,15 @@ products::matrix as_matrix(const matrix_view& m) {
 
 }  // namespace
 
-operand_view quantized(machine& on, const operand_rule& rule, const transform::rotation& rotate,
-                       const matrix_view& given, axis over, base::aligned_buffer<float>& room) {
+operand_view quantized(execution_context& on, const operand_rule& rule,
+                       const transform::rotation& rotate, const matrix_view& given, axis over,
+                       base::aligned_buffer<float>& buffer) {
     const bool rotated = rotate.what != transform::kind::none;
     const bool plain = !rule.recipe || !rule.recipe->blocks;
     const bool as_it_is = plain && (!rule.recipe || rule.recipe->plain->name == "f32");
     if (as_it_is && !rotated) return plain_view(given.data, given, over);
     const std::size_t count = given.rows * given.cols;
-    float* const to = room.room_for(rotated ? 2 * count : count);
+    float* const to = buffer.room_for(rotated ? 2 * count : count);
     matrix_view m = given;
     if (rotated) {
         float* const copy = as_it_is ? to : to + count;
@@ -183,11 +184,11 @@ operand_view quantized(machine& on, const operand_rule& rule, const transform::r
     return l.across ? operand_view{to, m.cols, m.rows, false} : plain_view(to, m, over);
 }
 
-operand_view_of<double> quantized(machine& on, const operand_rule& rule,
+operand_view_of<double> quantized(execution_context& on, const operand_rule& rule,
                                   const transform::rotation& rotate, const matrix_view& given,
-                                  base::aligned_buffer<double>& room) {
+                                  base::aligned_buffer<double>& buffer) {
     const std::size_t count = given.rows * given.cols;
-    double* const to = room.room_for(count);
+    double* const to = buffer.room_for(count);
     base::aligned_buffer<float> narrow;
     const bool rotated = rotate.what != transform::kind::none;
     if (!rule.recipe || !rule.recipe->blocks) {
@@ -209,12 +210,12 @@ operand_view_of<double> quantized(machine& on, const operand_rule& rule,
     return {to, m.rows, m.cols, false};
 }
 
-const float* quantized_copy(machine& on, const operand_rule& rule,
+const float* quantized_copy(execution_context& on, const operand_rule& rule,
                             const transform::rotation& rotate, const matrix_view& m, axis over,
-                            base::aligned_buffer<float>& room) {
-    const operand_view v = quantized(on, rule, rotate, m, over, room);
+                            base::aligned_buffer<float>& buffer) {
+    const operand_view v = quantized(on, rule, rotate, m, over, buffer);
     if (v.data == m.data) return m.data;
-    float* to = const_cast<float*>(v.data);  // points into `room`
+    float* to = const_cast<float*>(v.data);  // points into `buffer`
     if (over == axis::first && !v.transposed) {
         std::vector<float> turned(m.rows * m.cols);
         transpose(v.data, m.cols, m.rows, turned.data());

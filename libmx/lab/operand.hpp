@@ -6,7 +6,7 @@
 
 #include "libmx/base/aligned.hpp"
 #include "libmx/base/random.hpp"
-#include "libmx/lab/machine.hpp"
+#include "libmx/lab/execution_context.hpp"
 #include "libmx/lab/precision.hpp"
 #include "libmx/lab/product.hpp"
 #include "libmx/transform/rotation.hpp"
@@ -23,25 +23,26 @@ struct matrix_view {
 /// The axis of the matrix that the product sums over.
 enum class axis : std::uint8_t { last, first };
 
-/// The decoded values of `given` under `rule`, rounded once to float32, in `room`; `given` itself
+/// The decoded values of `given` under `rule`, rounded once to float32, in `buffer`; `given` itself
 /// if the rule does nothing. First rotates by `rotate` along the summed axis. 1xN blocks lie along
 /// the summed axis, Nx1 blocks across it; tiles are those of the matrix as stored. Draws of
 /// stochastic rounding depend on the key, the recipe's seed and the element's position. NaN and Inf
 /// affect their block as the recipe says (OCP: the block becomes NaN).
-operand_view quantized(machine& on, const operand_rule& rule, const transform::rotation& rotate,
-                       const matrix_view& given, axis over, base::aligned_buffer<float>& room);
+operand_view quantized(execution_context& on, const operand_rule& rule,
+                       const transform::rotation& rotate, const matrix_view& given, axis over,
+                       base::aligned_buffer<float>& buffer);
 
 /// The same along the last axis in float64, where products of scales and elements are not rounded
 /// (codec::values_of_block).
-operand_view_of<double> quantized(machine& on, const operand_rule& rule,
+operand_view_of<double> quantized(execution_context& on, const operand_rule& rule,
                                   const transform::rotation& rotate, const matrix_view& given,
-                                  base::aligned_buffer<double>& room);
+                                  base::aligned_buffer<double>& buffer);
 
 /// The first in the layout of `m` and with the rotation undone: a copy that was quantized along
 /// `over`.
-const float* quantized_copy(machine& on, const operand_rule& rule,
+const float* quantized_copy(execution_context& on, const operand_rule& rule,
                             const transform::rotation& rotate, const matrix_view& m, axis over,
-                            base::aligned_buffer<float>& room);
+                            base::aligned_buffer<float>& buffer);
 
 /// The product of two matrices under an accumulator model (`mx explain accumulators`); c as in
 /// multiply(). Throws base::error (usage) if the model does not support the operands.

@@ -17,9 +17,9 @@ double power(double x, std::uint64_t n) {
 
 }  // namespace
 
-void update(machine& on, optimizer by, const parameter_list& list, const update_number& number,
-            double rate, const std::vector<float>& gradients, std::vector<float>& values,
-            moments& m, const adam_numbers& adam) {
+void update(execution_context& on, optimizer by, const parameter_list& list,
+            const update_number& number, double rate, const std::vector<float>& gradients,
+            std::vector<float>& values, moments& m, const adam_numbers& adam) {
     const double beta1 = adam.beta1, beta2 = adam.beta2;
     simd::adam_step s{};
     s.one_minus_beta1 = static_cast<float>(1 - beta1);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "libmx/lab/machine.hpp"
+#include "libmx/lab/execution_context.hpp"
 #include "libmx/lab/parameters.hpp"
 
 namespace mx::lab {
@@ -35,8 +35,8 @@ struct update_number {
 ///   m = fma(1 - b1, g - m, m); v = fma((1 - b2) g, g, b2 v);
 ///   p += (-(rate / (1 - b1^t)) m) / (sqrt(v) / sqrt(1 - b2^t) + eps), t the parameter's number.
 /// SGD: p = fma(-rate, g, p).
-void update(machine& on, optimizer by, const parameter_list& list, const update_number& number,
-            double rate, const std::vector<float>& gradients, std::vector<float>& values,
-            moments& m, const adam_numbers& adam = {});
+void update(execution_context& on, optimizer by, const parameter_list& list,
+            const update_number& number, double rate, const std::vector<float>& gradients,
+            std::vector<float>& values, moments& m, const adam_numbers& adam = {});
 
 }  // namespace mx::lab

@@ -43,7 +43,7 @@ report::record measures_record(const std::optional<gradient_measures>& m) {
             {"bias_share", value(&gradient_measures::bias_share)}};
 }
 
-std::optional<block_figures> block_figures_of(machine& on, const codec::recipe& r,
+std::optional<block_figures> block_figures_of(execution_context& on, const codec::recipe& r,
                                               std::span<const float> x) {
     const codec::block_params p = codec::params_of(r);
     if (!p.plain || p.has_offset || x.empty()) return std::nullopt;

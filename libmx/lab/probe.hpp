@@ -7,7 +7,7 @@
 #include <span>
 
 #include "libmx/codec/recipe.hpp"
-#include "libmx/lab/machine.hpp"
+#include "libmx/lab/execution_context.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::lab {
@@ -44,7 +44,7 @@ struct block_figures {
 
 /// nullopt for recipes whose scales are not powers of two computed by OCP's rule, and if x is empty
 /// or contains NaN or Inf.
-std::optional<block_figures> block_figures_of(machine& on, const codec::recipe& r,
+std::optional<block_figures> block_figures_of(execution_context& on, const codec::recipe& r,
                                               std::span<const float> x);
 report::record figures_record(const std::optional<block_figures>& f);
 

@@ -67,7 +67,7 @@ struct tile_maker {
         t.c_row = columns;
         t.first = k == 0;
         if (rows == by.tile_rows && wide == wide_tile) return run_tile(by, t);
-        // At the edge, in room of its own.
+        // At the edge, in a buffer of its own.
         T some[most_rows * depth_at_once];
         T sums[most_rows * most_columns] = {};
         if (rows < by.tile_rows) {
@@ -96,7 +96,8 @@ struct tile_maker {
     }
 };
 
-bool multiply_on_device(machine& on, const operand_view& a, const operand_view& b, float* c) {
+bool multiply_on_device(execution_context& on, const operand_view& a, const operand_view& b,
+                        float* c) {
     if (on.device() == nullptr || !on.device()->takes(a, b)) return false;
     try {
         on.device()->multiply(a, b, c);
@@ -126,17 +127,18 @@ void multiply_panels(const tile_maker<T>& make, std::size_t rows, std::size_t de
 }
 
 template <typename T>
-void pack_panels(const machine& on, const operand_view_of<T>& b, base::aligned_buffer<T>& room) {
+void pack_panels(const execution_context& on, const operand_view_of<T>& b,
+                 base::aligned_buffer<T>& buffer) {
     const std::size_t columns = columns_of<T>(on.kernels());
     const std::size_t panels = (b.rows + columns - 1) / columns;
-    T* const packed = room.room_for(panels * b.depth * columns);
+    T* const packed = buffer.room_for(panels * b.depth * columns);
     on.split(
         panels, std::max<std::size_t>(1, 200'000 / (b.depth * columns + 1)),
         [&](std::size_t begin, std::size_t end, int) { pack(b, columns, begin, end, packed); });
 }
 
 template <typename T>
-void multiply_packed(const machine& on, const operand_view_of<T>& a, std::size_t b_rows,
+void multiply_packed(const execution_context& on, const operand_view_of<T>& a, std::size_t b_rows,
                      const T* packed, T* c) {
     if (a.rows == 0 || b_rows == 0) return;
     if (a.depth == 0) return std::fill_n(c, a.rows * b_rows, T{0}), void();
@@ -162,34 +164,36 @@ void multiply_packed(const machine& on, const operand_view_of<T>& a, std::size_t
 
 }  // namespace
 
-void multiply(machine& on, const operand_view& a, const operand_view& b, float* c) {
+void multiply(execution_context& on, const operand_view& a, const operand_view& b, float* c) {
     if (multiply_on_device(on, a, b, c)) return;
     pack_panels(on, b, on.packed());
     multiply_packed(on, a, b.rows, on.packed().data(), c);
 }
 
-void multiply(machine& on, const operand_view_of<double>& a, const operand_view_of<double>& b,
-              double* c) {
+void multiply(execution_context& on, const operand_view_of<double>& a,
+              const operand_view_of<double>& b, double* c) {
     pack_panels(on, b, on.packed_float64());
     multiply_packed(on, a, b.rows, on.packed_float64().data(), c);
 }
 
 template <typename T>
-void pack(const machine& on, const operand_view_of<T>& b, packed_operand<T>& to) {
+void pack(const execution_context& on, const operand_view_of<T>& b, packed_operand<T>& to) {
     to.rows = b.rows;
     to.depth = b.depth;
     pack_panels(on, b, to.panels);
 }
-template void pack(const machine&, const operand_view_of<float>&, packed_operand<float>&);
-template void pack(const machine&, const operand_view_of<double>&, packed_operand<double>&);
+template void pack(const execution_context&, const operand_view_of<float>&, packed_operand<float>&);
+template void pack(const execution_context&, const operand_view_of<double>&,
+                   packed_operand<double>&);
 
 template <typename T>
-void multiply(machine& on, const operand_view_of<T>& a, const packed_operand<T>& b, T* c) {
+void multiply(execution_context& on, const operand_view_of<T>& a, const packed_operand<T>& b,
+              T* c) {
     multiply_packed(on, a, b.rows, b.panels.data(), c);
 }
-template void multiply(machine&, const operand_view_of<float>&, const packed_operand<float>&,
-                       float*);
-template void multiply(machine&, const operand_view_of<double>&, const packed_operand<double>&,
-                       double*);
+template void multiply(execution_context&, const operand_view_of<float>&,
+                       const packed_operand<float>&, float*);
+template void multiply(execution_context&, const operand_view_of<double>&,
+                       const packed_operand<double>&, double*);
 
 }  // namespace mx::lab

@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "libmx/base/aligned.hpp"
-#include "libmx/lab/machine.hpp"
+#include "libmx/lab/execution_context.hpp"
 
 namespace mx::lab {
 
@@ -22,12 +22,12 @@ using operand_view = operand_view_of<float>;
 /// in ascending k, for any number of threads and on any device. NaN and Inf propagate as in IEEE
 /// 754; every NaN result is base::quiet_nan(). Both operands must have the same depth. Throws
 /// base::error (unavailable) if the device of `on` fails, or lacks memory and there are no notices.
-void multiply(machine& on, const operand_view& a, const operand_view& b, float* c);
+void multiply(execution_context& on, const operand_view& a, const operand_view& b, float* c);
 /// The same in float64, on the CPU.
-void multiply(machine& on, const operand_view_of<double>& a, const operand_view_of<double>& b,
-              double* c);
+void multiply(execution_context& on, const operand_view_of<double>& a,
+              const operand_view_of<double>& b, double* c);
 
-/// A right operand in the order in which the kernels of one machine read it, for products with
+/// A right operand in the order in which the kernels of one context read it, for products with
 /// several left ones.
 template <typename T>
 struct packed_operand {
@@ -35,9 +35,9 @@ struct packed_operand {
     base::aligned_buffer<T> panels;
 };
 template <typename T>
-void pack(const machine& on, const operand_view_of<T>& b, packed_operand<T>& to);
-/// multiply() on the CPU; `on` has the kernels of the machine that packed `b`.
+void pack(const execution_context& on, const operand_view_of<T>& b, packed_operand<T>& to);
+/// multiply() on the CPU; `on` has the kernels of the context that packed `b`.
 template <typename T>
-void multiply(machine& on, const operand_view_of<T>& a, const packed_operand<T>& b, T* c);
+void multiply(execution_context& on, const operand_view_of<T>& a, const packed_operand<T>& b, T* c);
 
 }  // namespace mx::lab

@@ -85,9 +85,10 @@ std::vector<layer_name> student::layers() const {
     return all;
 }
 
-const float* student::forward(machine& on, const precision& how, const std::vector<float>& values,
-                              const float* x, std::size_t tokens, std::uint64_t seed,
-                              std::uint64_t step, const layer_observer* observer) {
+const float* student::forward(execution_context& on, const precision& how,
+                              const std::vector<float>& values, const float* x, std::size_t tokens,
+                              std::uint64_t seed, std::uint64_t step,
+                              const layer_observer* observer) {
     x_ = x;
     tokens_ = tokens;
     seed_ = seed;
@@ -114,8 +115,9 @@ const float* student::forward(machine& on, const precision& how, const std::vect
     return a;
 }
 
-void student::backward(machine& on, const precision& how, const std::vector<float>& values,
-                       float* dy, std::vector<float>& gradients, const layer_observer* observer) {
+void student::backward(execution_context& on, const precision& how,
+                       const std::vector<float>& values, float* dy, std::vector<float>& gradients,
+                       const layer_observer* observer) {
     gradients.assign(list_.size(), 0.0f);
     const layer_context c = context(on, how, observer);
     float* const dh = dh_.room_for(tokens_ * shape_.hidden());
@@ -207,9 +209,9 @@ void teacher::read(const tensor_file& file) {
     }
 }
 
-void teacher::forward(machine& on, const float* x, std::size_t tokens, float* y,
+void teacher::forward(execution_context& on, const float* x, std::size_t tokens, float* y,
                       const precision& how, std::uint64_t seed, std::uint64_t step) {
-    const layer_context c{on, how, room_, seed, step};
+    const layer_context c{on, how, buffers_, seed, step};
     const std::size_t d = shape_.width;
     float* const u = u_.room_for(tokens * inner_);
     float* const h = h_.room_for(tokens * hidden_);

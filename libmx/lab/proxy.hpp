@@ -40,21 +40,24 @@ class student {
     std::vector<layer_name> layers() const;
 
     /// The output (tokens x width) for `x`, which must stay valid until backward() returns.
-    const float* forward(machine& on, const precision& how, const std::vector<float>& values,
-                         const float* x, std::size_t tokens, std::uint64_t seed, std::uint64_t step,
+    const float* forward(execution_context& on, const precision& how,
+                         const std::vector<float>& values, const float* x, std::size_t tokens,
+                         std::uint64_t seed, std::uint64_t step,
                          const layer_observer* observer = nullptr);
     /// Computes the gradients of all parameters from `dy`, the gradient of the output, which is
     /// overwritten. Gradients of frozen norm biases are zero.
-    void backward(machine& on, const precision& how, const std::vector<float>& values, float* dy,
-                  std::vector<float>& gradients, const layer_observer* observer = nullptr);
+    void backward(execution_context& on, const precision& how, const std::vector<float>& values,
+                  float* dy, std::vector<float>& gradients,
+                  const layer_observer* observer = nullptr);
 
   private:
     struct block_state {
         base::aligned_buffer<float> normed, u, h, out;
         norm_kept kept;
     };
-    layer_context context(machine& on, const precision& how, const layer_observer* observer) {
-        return {on, how, room_, seed_, step_, observer};
+    layer_context context(execution_context& on, const precision& how,
+                          const layer_observer* observer) {
+        return {on, how, buffers_, seed_, step_, observer};
     }
     linear_layer fc1(std::size_t i, const std::vector<float>& values) const;
     linear_layer fc2(std::size_t i, const std::vector<float>& values) const;
@@ -68,7 +71,7 @@ class student {
     std::size_t per_block_ = 0;
     std::vector<block_state> blocks_;
     std::vector<std::string> names_;  // layer names, which select random draws
-    layer_room room_;
+    layer_buffers buffers_;
     base::aligned_buffer<float> dh_, du_, dz_, da_;
     const float* x_ = nullptr;
     std::size_t tokens_ = 0;
@@ -86,7 +89,7 @@ class teacher {
     /// Computes y (tokens x width) from x, in float32 or with a precision, as the published code
     /// does in an MX run: linear layers as a student's, and microxcaling's GELU, if vector-forward
     /// rounds. `seed` and `step` are those of stochastic rounding.
-    void forward(machine& on, const float* x, std::size_t tokens, float* y,
+    void forward(execution_context& on, const float* x, std::size_t tokens, float* y,
                  const precision& how = {}, std::uint64_t seed = 0, std::uint64_t step = 0);
 
   private:
@@ -94,7 +97,7 @@ class teacher {
     std::size_t inner_, hidden_;
     parameter_list list_;
     std::vector<float> values_;
-    layer_room room_;
+    layer_buffers buffers_;
     base::aligned_buffer<float> u_, h_, y_;
 };
 

@@ -460,7 +460,7 @@ class scheme_replay {
     const record& about_;
     const replay_options& options_;
     tensor_file stored_;
-    machine on_;
+    execution_context on_;
     bounds bounds_;
     student_shape shape_;
     student net_;

@@ -13,7 +13,7 @@ namespace {
 constexpr double enough_flop = 2e9;  // of the smaller batch
 
 double least_seconds(const run_request& r, int threads, std::string_view backend) {
-    training t(r, machine(threads, backend));
+    training t(r, execution_context(threads, backend));
     t.step();  // the first step allocates buffers
     double least = INFINITY;
     for (int i = 0; i < 2 && !t.finished(); ++i) {
@@ -35,7 +35,7 @@ double seconds_of_step(const run_request& request, int threads, std::string_view
     r.cosine_steps = r.warmup_steps = 0;
     r.probe_every = 0;
     r.interventions.clear();
-    machine on;
+    execution_context on;
     const std::size_t unit = r.model == model_kind::proxy ? 32 : r.context;
     const double flop_of_unit =
         make_model(r, on)->cost().flop / static_cast<double>(r.batch) * static_cast<double>(unit);

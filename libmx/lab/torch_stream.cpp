@@ -84,7 +84,7 @@ void torch_stream::uniform(double bound, std::span<float> x) {
     for (float& one : x) one = std::fma(unit(), to - from, from);
 }
 
-void torch_stream::normal(const machine& on, std::span<float> x) {
+void torch_stream::normal(const execution_context& on, std::span<float> x) {
     for (float& one : x) one = unit();
     on.split(x.size() / group, 1024, [&](std::size_t begin, std::size_t end, int) {
         for (std::size_t i = begin; i < end; ++i) make_normal(x.data() + i * group);

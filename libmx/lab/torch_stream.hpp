@@ -7,7 +7,7 @@
 #include <random>
 #include <span>
 
-#include "libmx/lab/machine.hpp"
+#include "libmx/lab/execution_context.hpp"
 
 namespace mx::lab {
 
@@ -26,7 +26,7 @@ class torch_stream {
     /// As nn.init.uniform_(x, -bound, bound). `bound` > 0.
     void uniform(double bound, std::span<float> x);
     /// As torch.randn of x.size() >= least_normal numbers, all finite.
-    void normal(const machine& on, std::span<float> x);
+    void normal(const execution_context& on, std::span<float> x);
     /// Leaves out the next `count` tensors of normal(), each of `size` numbers.
     void skip_normal(std::uint64_t count, std::size_t size);
 

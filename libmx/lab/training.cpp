@@ -67,14 +67,14 @@ bool is_random(const precision& how) {
 
 }  // namespace
 
-training::training(unfilled how, const run_request& request, machine on)
+training::training(unfilled how, const run_request& request, execution_context on)
     : request_(request), on_(std::move(on)) {
     check(request_);
     model_ = make_model(request_, on_);
     if (how.fresh && !request_.init_file.empty() && request_.config.empty()) read_initial_values();
 }
 
-training::training(const run_request& request, machine on)
+training::training(const run_request& request, execution_context on)
     : training(unfilled{true}, request, std::move(on)) {
     if (values_.empty()) values_ = model_->initial_values();
 }
@@ -119,7 +119,7 @@ run_request request_in(const tensor_file& file, const named_files& named) {
 
 }  // namespace
 
-training::training(const std::string& checkpoint, machine on, const named_files& named)
+training::training(const std::string& checkpoint, execution_context on, const named_files& named)
     : training(unfilled{false}, request_in(tensor_file(checkpoint), named), std::move(on)) {
     const tensor_file file(checkpoint);
     for (const parameter& p : model_->parameters().all()) {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libmx/lab/machine.hpp"
+#include "libmx/lab/execution_context.hpp"
 #include "libmx/lab/model.hpp"
 #include "libmx/lab/request.hpp"
 #include "libmx/report/record.hpp"
@@ -28,10 +28,10 @@ class training {
   public:
     /// Starts a run. Throws base::error: usage for a contradictory request, input for files that do
     /// not fit it.
-    training(const run_request& request, machine on);
+    training(const run_request& request, execution_context on);
     /// Continues from a checkpoint; settle_files() takes `named`. Throws base::error (input) if the
     /// file is not a checkpoint of this version.
-    training(const std::string& checkpoint, machine on, const named_files& named = {});
+    training(const std::string& checkpoint, execution_context on, const named_files& named = {});
 
     const run_request& request() const { return request_; }
     /// Sets the total number of updates and appends interventions. Past updates stay as they are.
@@ -72,7 +72,7 @@ class training {
     struct unfilled {
         bool fresh;
     };
-    training(unfilled how, const run_request& request, machine on);
+    training(unfilled how, const run_request& request, execution_context on);
     void read_initial_values();
     const precision& precision_now();
     void apply_nudge();
@@ -81,7 +81,7 @@ class training {
     void write_dump(const std::string& path, const precision& how);
 
     run_request request_;
-    machine on_;
+    execution_context on_;
     std::unique_ptr<model> model_;
     std::vector<float> values_, gradients_;
     moments moments_;

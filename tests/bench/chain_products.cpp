@@ -30,7 +30,7 @@ struct matrices {
 
 void chain(benchmark::State& state) {
     matrices x(state);
-    mx::lab::machine on(1);
+    mx::lab::execution_context on(1);
     for (auto _ : state) {
         mx::lab::multiply(on, {x.a.data(), x.m, x.k}, {x.b.data(), x.n, x.k}, x.c.data());
         benchmark::ClobberMemory();

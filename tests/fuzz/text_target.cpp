@@ -221,7 +221,7 @@ void try_vectors(const given& in) {
 }
 
 void try_checkpoints(const given& in) {
-    attempt([&] { lab::training(in.path, lab::machine()).step(); });
+    attempt([&] { lab::training(in.path, lab::execution_context()).step(); });
 }
 
 // As each kind of file, and a text encoded.

@@ -27,7 +27,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 std::vector<double> figures_of(const std::filesystem::path& folder) {
     const mx::llm::model_weights model(folder.string());
-    mx::lab::machine on(1);
+    mx::lab::execution_context on(1);
     mx::eval::evaluation_request r;
     r.tokens = {3, 14, 15, 92, 65, 35, 89, 79};
     r.windows = mx::eval::windows_of(r.tokens.size(), 8, 8);

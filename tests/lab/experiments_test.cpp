@@ -189,7 +189,7 @@ std::vector<float> losses_of(const char* settings, std::uint64_t seed) {
     lab::run_request r = small_request();
     r.seed = seed;
     r.settings = lab::parse_settings(settings);
-    lab::training t(r, lab::machine());
+    lab::training t(r, lab::execution_context());
     std::vector<float> losses;
     while (!t.finished()) t.step();
     for (const lab::step_figures& s : t.history()) losses.push_back(s.loss);
@@ -236,7 +236,7 @@ TEST_CASE("a configuration that begins later shares the baseline's steps before"
     r.seed = 3;
     r.settings = lab::parse_settings("all=bf16");
     r.interventions.push_back(lab::parse_intervention("6 all=mxfp4"));
-    lab::training t(r, lab::machine());
+    lab::training t(r, lab::execution_context());
     while (!t.finished()) t.step();
     const std::vector<float> before = losses_of("all=bf16", 3);
     double gap = 0;
@@ -260,7 +260,7 @@ bf16_error error_of_bf16(lab::run_request r) {
     for (std::uint64_t seed = 3; seed < 6; ++seed) {
         r.seed = seed;
         r.settings = lab::parse_settings("all=bf16");
-        lab::training t(r, lab::machine());
+        lab::training t(r, lab::execution_context());
         while (t.done() + 1 < r.steps) t.step();
         double of_tensors = 0, tensors = 0, all_errors = 0, all_squares = 0;
         for (const lab::parameter& p : t.network().parameters().all()) {

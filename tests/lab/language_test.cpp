@@ -80,7 +80,7 @@ TEST_CASE("attention and its gradients are those of its definition") {
         const std::size_t tokens = 2 * s.context;
         const auto q = draws(1, tokens * s.width(), 2), k = draws(2, tokens * s.key_width(), 2),
                    v = draws(3, tokens * s.key_width()), d_o = draws(4, tokens * s.width());
-        machine on;
+        execution_context on;
         attention layer(s);
         std::vector<float> o(q.size()), dq(q.size()), dk(k.size()), dv(v.size());
         layer.forward(on, tokens, q.data(), k.data(), v.data(), o.data());
@@ -107,7 +107,7 @@ TEST_CASE("positions are turned alike far from the beginning") {
     const attention_shape s{1, 1, 4, 700};
     const auto q = draws(1, s.context * 4, 2), k = draws(2, s.context * 4, 2),
                v = draws(3, s.context * 4);
-    machine on;
+    execution_context on;
     attention layer(s);
     std::vector<float> o(q.size());
     layer.forward(on, s.context, q.data(), k.data(), v.data(), o.data());
@@ -127,7 +127,7 @@ TEST_CASE("cross-entropy and its gradient are those of its definition") {
         }
         return sum / tokens;
     };
-    machine on;
+    execution_context on;
     std::vector<float> gradient(y.size());
     const float own =
         cross_entropy_loss(on, y.data(), target.data(), tokens, width, gradient.data());
@@ -231,7 +231,7 @@ TEST_CASE("gradients of whole language models are those of their definition") {
                          true};
     for (const language_shape& s : {olmo, llama}) {
         language_network net(s);
-        machine on;
+        execution_context on;
         const precision how;
         std::vector<float> values = language_values(net, 0.5f, 1.5f, 3);
         for (const parameter& p : net.parameters().all()) {
@@ -272,7 +272,7 @@ TEST_CASE("the memory of a run includes the copies that its recipes make") {
         const auto bytes = [&](const std::string& settings) {
             run_request r = request_for(model, "");
             r.settings = parse_settings(settings);
-            machine on;
+            execution_context on;
             return make_model(r, on)->cost().bytes;
         };
         const double plain = bytes("");
@@ -326,7 +326,7 @@ run_request little(const char* model, const std::string& settings) {
 
 std::unique_ptr<training> done_with(const run_request& r, int threads = 1,
                                     const std::string& backend = {}) {
-    auto t = std::make_unique<training>(r, machine(threads, backend));
+    auto t = std::make_unique<training>(r, execution_context(threads, backend));
     while (!t->finished()) t->step();
     return t;
 }
@@ -361,10 +361,10 @@ TEST_CASE("a language model that is resumed ends in the bits of one that was not
     r.probe_every = 2;
     const auto whole = done_with(r);
     for (const std::uint64_t stop : {0u, 1u, 3u, 5u}) {
-        training first(r, machine());
+        training first(r, execution_context());
         while (first.done() < stop) first.step();
         first.save(dir / "half.safetensors");
-        training second(dir / "half.safetensors", machine(2));
+        training second(dir / "half.safetensors", execution_context(2));
         while (!second.finished()) second.step();
         INFO("stopped after " << stop);
         CHECK(alike(*whole, second));
@@ -414,7 +414,7 @@ TEST_CASE("clipping, warm-up and weight decay do what they say") {
     r.steps = 1;
     r.cosine_steps = r.warmup_steps = 0;
     r.clip = 1e-3;
-    training t(r, machine());
+    training t(r, execution_context());
     const std::vector<float> before = t.values();
     t.step();
     double moved = 0;
@@ -579,7 +579,7 @@ TEST_CASE("the last tenth of a file is held out, and its loss is that of four ba
     REQUIRE(t->held_out_loss());
     // Again, by another network of the same shape.
     language_network network(language_shape_of(r));
-    machine on;
+    execution_context on;
     const precision how = precision_of(r.settings, network.layers());
     double sum = 0;
     const std::size_t sequences = r.batch / r.context;

@@ -68,10 +68,10 @@ constexpr double close = 2e-6;
 
 TEST_CASE("a linear layer and its gradients are those of its definition") {
     constexpr std::size_t tokens = 9, in = 37, out = 21;
-    machine on;
+    execution_context on;
     const precision how;
-    layer_room room;
-    const layer_context c{on, how, room};
+    layer_buffers buffers;
+    const layer_context c{on, how, buffers};
     const std::vector<float> x = numbers(1, tokens * in), w = numbers(2, out * in),
                              bias = numbers(3, out), dy = numbers(4, tokens * out);
     for (const bool with_bias : {true, false}) {
@@ -100,10 +100,10 @@ TEST_CASE("a linear layer and its gradients are those of its definition") {
 
 TEST_CASE("norms and their gradients are those of their definition") {
     constexpr std::size_t tokens = 7, width = 45;
-    machine on;
+    execution_context on;
     const precision how;
-    layer_room room;
-    const layer_context c{on, how, room};
+    layer_buffers buffers;
+    const layer_context c{on, how, buffers};
     const std::vector<float> x = numbers(1, tokens * width), gain = numbers(2, width),
                              bias = numbers(3, width), dy = numbers(4, tokens * width);
     for (const bool rms : {false, true}) {
@@ -133,10 +133,10 @@ TEST_CASE("norms and their gradients are those of their definition") {
 
 TEST_CASE("activations and their gradients are those of their definition") {
     constexpr std::size_t tokens = 5, width = 29;
-    machine on;
+    execution_context on;
     const precision how;
-    layer_room room;
-    const layer_context c{on, how, room};
+    layer_buffers buffers;
+    const layer_context c{on, how, buffers};
     for (const activation what :
          {activation::none, activation::relu, activation::gelu, activation::swiglu}) {
         const std::size_t inner = what == activation::swiglu ? 2 * width : width;
@@ -162,7 +162,7 @@ TEST_CASE("activations and their gradients are those of their definition") {
 
 TEST_CASE("losses and their gradients are those of their definition") {
     constexpr std::size_t tokens = 6, width = 31;
-    machine on;
+    execution_context on;
     const std::vector<float> y = numbers(1, tokens * width), target = numbers(2, tokens * width);
     const auto squared = [&](const doubles& v) {
         double sum = 0;
@@ -237,7 +237,7 @@ TEST_CASE("gradients of a whole student are those of its definition") {
     constexpr std::size_t tokens = 4;
     for (const norm_kind kind : {norm_kind::layer, norm_kind::rms, norm_kind::none}) {
         for (const activation what : {activation::gelu, activation::swiglu}) {
-            machine on;
+            execution_context on;
             student net({10, 2, what, kind});
             const precision how;
             const std::vector<float> values =
@@ -256,7 +256,7 @@ TEST_CASE("gradients of a whole student are those of its definition") {
 }
 
 TEST_CASE("Adam and SGD move parameters as they are defined") {
-    machine on;
+    execution_context on;
     parameter_list list;
     list.add("w", parameter_kind::weight, {40});
     list.add("b", parameter_kind::norm_bias, {5});

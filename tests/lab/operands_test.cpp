@@ -113,11 +113,11 @@ results by_hand(const matrix& x, const matrix& w, const matrix& dy, const std::s
                 [&](index k, index j) { return wx.at(k, j); })};
 }
 
-results by_layer(machine& on, const matrix& x, const matrix& w, const matrix& dy,
+results by_layer(execution_context& on, const matrix& x, const matrix& w, const matrix& dy,
                  const std::string& settings) {
     const precision how = precision_of(parse_settings(settings));
-    layer_room room;
-    const layer_context c{on, how, room};
+    layer_buffers buffers;
+    const layer_context c{on, how, buffers};
     const linear_layer l{"l", tokens, in, out, w.x.data(), nullptr};
     results r{std::vector<float>(tokens * out), std::vector<float>(tokens * in),
               std::vector<float>(out * in)};
@@ -141,7 +141,7 @@ TEST_CASE("an operand's blocks lie along the axis that is summed over, across it
             for (const simd::kernels* k : simd::available()) {
                 for (const int threads : {1, 2, 7}) {
                     INFO(settings << " " << k->name << " " << threads);
-                    machine on(threads, k->name);
+                    execution_context on(threads, k->name);
                     const results r = by_layer(on, x, w, dy, settings);
                     CHECK(same(r.y, expected.y));
                     CHECK(same(r.dx, expected.dx));
@@ -156,7 +156,7 @@ TEST_CASE("a second product quantizes the first one's copy, in blocks of any sha
     const matrix x = numbers(1, tokens, in), w = numbers(2, out, in), dy = numbers(3, tokens, out);
     for (const shape block : {shape{1, 8}, shape{8, 1}, shape{4, 8}}) {
         const std::string size = std::to_string(block.high) + "x" + std::to_string(block.wide);
-        machine on(2);
+        execution_context on(2);
         const results r = by_layer(on, x, w, dy, "all=mxfp4:block=" + size + " source=requantized");
         const matrix fx = operand(x, block, false), fw = operand(w, block, false),
                      gy = operand(dy, block, false);
@@ -180,7 +180,7 @@ TEST_CASE("the products of mx gemm take the same blocks") {
     const matrix x = numbers(1, tokens, in), w = numbers(2, out, in), dy = numbers(3, tokens, out);
     for (const char* size : {"8x1", "4x8"}) {
         const std::string settings = std::string("all=mxfp4:block=") + size;
-        machine on(2);
+        execution_context on(2);
         const results r = by_layer(on, x, w, dy, settings);
         const results model = by_layer(on, x, w, dy, settings + " accumulate=fp32.fma");
         INFO(size);

@@ -39,7 +39,7 @@ double cross_entropy(const llm::model_weights& model, const std::vector<std::uin
     r.tokens = ids;
     r.windows = eval::windows_of(ids.size(), context, context);
     r.in = eval::arithmetic::float64;
-    machine on(1);
+    execution_context on(1);
     const std::vector<double> nll = eval::evaluate(model, on, {}, r).base.nll;
     return std::accumulate(nll.begin(), nll.end(), 0.0) / static_cast<double>(nll.size());
 }
@@ -66,7 +66,7 @@ TEST_CASE("a model's loss is that of mx eval, and its gradients are those of tor
     const std::vector<std::uint32_t> ids = ids_of(name);
     const std::size_t tokens = ids.size() - 1;
     language_network net(language_shape_of(model.shape(), tokens, model.path()));
-    machine on(1);
+    execution_context on(1);
     const std::vector<float> values = net.values_of(model);
     const float loss = net.forward(on, {}, values, ids.data(), ids.data() + 1, tokens, 0, 1);
     CHECK(std::abs(static_cast<double>(loss) / cross_entropy(model, ids, ids.size()) - 1) < 1e-6);
@@ -130,11 +130,11 @@ TEST_CASE("a training goes on from a model, can be resumed, and mx eval reads it
     r.rate = 1e-2;
     r.steps = 4;
     fit_schedule(r);
-    training t(r, machine(1));
+    training t(r, execution_context(1));
     t.step();
     t.step();
     t.save(checkpoint);
-    training again(checkpoint, machine(2), {{"tokens", tokens}});
+    training again(checkpoint, execution_context(2), {{"tokens", tokens}});
     CHECK(again.request().config == r.config);
     for (training* one : {&t, &again}) {
         while (!one->finished()) one->step();
@@ -147,7 +147,7 @@ TEST_CASE("a training goes on from a model, can be resumed, and mx eval reads it
     const llm::model_weights trained(dir.path());
     language_network net(language_shape_of(trained.shape(), once.size() - 1, trained.path()));
     CHECK((net.values_of(trained) == t.values()));
-    machine on(1);
+    execution_context on(1);
     const float loss =
         net.forward(on, {}, t.values(), once.data(), once.data() + 1, once.size() - 1, 0, 1);
     CHECK(std::abs(static_cast<double>(loss) / cross_entropy(trained, once, once.size()) - 1) <

@@ -49,7 +49,7 @@ TEST_CASE("every output of a product is one ascending chain of fused multiply-ad
                 const std::vector<float> expected = chains(va, vb);
                 for (const simd::kernels* k : simd::available()) {
                     for (const int threads : {1, 2, 7}) {
-                        machine on(threads, k->name);
+                        execution_context on(threads, k->name);
                         std::vector<float> c(s.m * s.n, NAN);
                         multiply(on, va, vb, c.data());
                         INFO(k->name << " " << threads << " threads " << s.m << "x" << s.n << "x"

@@ -34,7 +34,7 @@ run_request request_of_labels(const std::string& file, activation phi,
 }
 
 std::vector<float> labels_of(const run_request& r, int threads = 1, std::uint64_t seed = 1) {
-    machine on(threads);
+    execution_context on(threads);
     run_request seeded = r;
     seeded.seed = seed;
     const auto m = make_model(seeded, on);

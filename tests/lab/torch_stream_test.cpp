@@ -41,7 +41,7 @@ void check_bits(const std::vector<float>& own, const std::vector<float>& recorde
 
 TEST_CASE("a proxy from torch's stream begins with torch's parameters") {
     const tensor_file file = recorded_draws();
-    machine on;
+    execution_context on;
     const auto m = make_model(request_of_recording(), on);
     const std::vector<float> values = m->initial_values();
     for (const parameter& p : m->parameters().all()) {
@@ -55,7 +55,7 @@ TEST_CASE("a proxy from torch's stream begins with torch's parameters") {
 TEST_CASE("batches of torch's stream are torch's, in order and after a resume") {
     const tensor_file file = recorded_draws();
     const std::vector<float> x = file.read("x");
-    machine on(2);
+    execution_context on(2);
     const run_request r = request_of_recording();
     std::vector<std::vector<float>> labels;
     const auto check_step = [&](model& m, std::uint64_t step) {
@@ -79,7 +79,7 @@ TEST_CASE("batches of torch's stream are torch's, in order and after a resume") 
 
 TEST_CASE("labels of torch's stream are those of torch's teacher") {
     const tensor_file file = recorded_draws();
-    machine on;
+    execution_context on;
     const auto m = make_model(request_of_recording(), on);
     m->make_batch(on, {}, 1);
     student_shape shape;
@@ -105,7 +105,7 @@ TEST_CASE("a million normal numbers are torch's") {
     std::vector<float> drawn(2 * 2 * width * width), x(std::size_t{1} << 20);
     stream.uniform(1, drawn);
     stream.skip_normal(steps, batch * width);
-    const machine on(2);
+    const execution_context on(2);
     stream.normal(on, x);
     for (std::size_t i = 0; i < x.size(); ++i) {
         own += (i + 1) * std::bit_cast<std::uint32_t>(x[i]);

@@ -52,7 +52,7 @@ bool same(const std::vector<float>& a, const std::vector<float>& b) {
 
 std::unique_ptr<training> finished(const run_request& r, int threads = 1,
                                    const std::string& backend = {}) {
-    auto t = std::make_unique<training>(r, machine(threads, backend));
+    auto t = std::make_unique<training>(r, execution_context(threads, backend));
     while (!t->finished()) t->step();
     return t;
 }
@@ -99,16 +99,16 @@ TEST_CASE("a training resumed at any step leaves the same checkpoint") {
     r.nudge = 2;
     r.nudge_after = 4;
     r.probe_every = 2;
-    training whole(r, machine());
+    training whole(r, execution_context());
     while (!whole.finished()) whole.step();
     const std::string expected = dir / "whole.safetensors";
     whole.save(expected);
     for (std::uint64_t stop = 0; stop <= r.steps; ++stop) {
         const std::string half = dir / "half.safetensors";
-        training first(r, machine());
+        training first(r, execution_context());
         while (first.done() < stop) first.step();
         first.save(half);
-        training second(half, machine(2));
+        training second(half, execution_context(2));
         while (!second.finished()) second.step();
         const std::string end = dir / "end.safetensors";
         second.save(end);
@@ -168,10 +168,10 @@ TEST_CASE("moments that are reset are those of a run that begins with the same p
     const auto whole = finished(r);
     // Resumed before, at and after the reset.
     for (const std::uint64_t at : {2, 3, 4}) {
-        training part(r, machine());
+        training part(r, execution_context());
         while (part.done() < at) part.step();
         part.save(dir / "part");
-        training rest(dir / "part", machine());
+        training rest(dir / "part", execution_context());
         while (!rest.finished()) rest.step();
         INFO(at);
         CHECK(same(rest.values(), whole->values()));
@@ -200,7 +200,7 @@ TEST_CASE("seeds of parameters and of data act apart") {
         r.init_seed = init;
         r.data_seed = data;
         const auto t = finished(r);
-        return std::pair(losses_of(*t), training(r, machine()).values());
+        return std::pair(losses_of(*t), training(r, execution_context()).values());
     };
     const auto [loss, values] = first_loss({}, {});
     CHECK(first_loss(1, 1).first == loss);
@@ -301,7 +301,7 @@ TEST_CASE("a rate that diverges ends the run in order") {
     r.by = optimizer::sgd;
     r.rate = 1e6;
     r.steps = 100;
-    training t(r, machine());
+    training t(r, execution_context());
     run_plan plan;
     plan.folder = dir / "run";
     plan.head = {{"schema", std::string("mx.run/1")}};
@@ -375,7 +375,7 @@ TEST_CASE("a language model that leaves its task is unstable, and a healthy one 
         r.rate = rate;
         run_request one = r;
         fit_schedule(one);
-        training t(one, machine());
+        training t(one, execution_context());
         while (!t.finished()) t.step();
         const std::vector<float> losses = losses_of(t);
         CHECK(rule_of(one).by == instability_rule::kind::excess);
@@ -392,7 +392,7 @@ TEST_CASE("batches come from a file step by step, and labels from its teacher") 
     const std::size_t one = r.batch * r.shape.width, count = one * r.steps;
     const std::vector<float> none;
     const auto losses_with = [&](const std::vector<float>& y, std::uint64_t teacher_seed) {
-        machine on;
+        execution_context on;
         std::vector<float> x(count);
         on.kernels().normal({r.seed, base::tensor_id("data.x")}, 0, count, x.data());
         parameter_list list;  // of the teacher
@@ -433,7 +433,7 @@ TEST_CASE("batches come from a file step by step, and labels from its teacher") 
     const std::vector<float> other = losses_with(none, 7);
     CHECK(other != plain);
     // The labels of that teacher, given as such.
-    machine on;
+    execution_context on;
     teacher seventh(r.shape, 7);
     std::vector<float> x(count), y(count);
     on.kernels().normal({r.seed, base::tensor_id("data.x")}, 0, count, x.data());
@@ -450,20 +450,20 @@ TEST_CASE("batches come from a file step by step, and labels from its teacher") 
     run_request longer = r;
     longer.data_file = dir / "0-0.safetensors";
     longer.steps = r.steps + 1;
-    CHECK_THROWS_AS(training(longer, machine()), base::error);
+    CHECK_THROWS_AS(training(longer, execution_context()), base::error);
 }
 
 TEST_CASE("probes measure the gradient beside float32's") {
     run_request r = small("scheme=fp32");
     r.probe_every = 1;
-    training t(r, machine());
+    training t(r, execution_context());
     t.step();
     const report::record& exact = t.probes().front();
     CHECK(std::get<double>(*report::find(exact, "zeta")) == 0);
     CHECK(std::get<double>(*report::find(exact, "cosine")) > 1 - 1e-12);
     r.settings = parse_settings("all=mxfp4:round=stochastic");
     r.probe_draws = 8;
-    training q(r, machine());
+    training q(r, execution_context());
     q.step();
     const report::record& p = q.probes().front();
     const double zeta = std::get<double>(*report::find(p, "zeta"));
@@ -476,7 +476,7 @@ TEST_CASE("probes measure the gradient beside float32's") {
     CHECK(bias < spread);
     CHECK(bias > spread / 8);
     // A probe's computations do not affect the training.
-    training plain(small("all=mxfp4:round=stochastic"), machine());
+    training plain(small("all=mxfp4:round=stochastic"), execution_context());
     plain.step();
     CHECK(same(plain.values(), q.values()));
 }
@@ -486,7 +486,7 @@ TEST_CASE("probes say where gains are beside the clamp zone") {
     r.probe_every = 1;
     r.least_gain = 0.85f;
     r.most_gain = 0.9f;
-    training t(r, machine());
+    training t(r, execution_context());
     t.step();
     const auto gains_of = [](const training& of) {
         const auto& all = std::get<report::record>(*report::find(of.probes().front(), "gains"));
@@ -503,7 +503,7 @@ TEST_CASE("probes say where gains are beside the clamp zone") {
     const auto& block = std::get<report::record>(*report::find(blocks, "layers.0.ln.weight"));
     CHECK(report::number_of(block, "saturated_share") == 1.0);
     r.settings = parse_settings("ln-gain=mxfp8:scale=rceil");
-    training mended(r, machine());
+    training mended(r, execution_context());
     mended.step();
     CHECK_FALSE(report::number_of(gains_of(mended), "clamp_zone_from"));
     // Magnitudes, for either sign; nothing for non-finite values.
@@ -537,7 +537,7 @@ TEST_CASE("requests that contradict themselves are refused") {
     const test::scratch_dir dir;
     const std::string path = dir / "no.safetensors";
     std::ofstream(path) << "nothing";
-    CHECK_THROWS_AS(training(path, machine()), base::error);
+    CHECK_THROWS_AS(training(path, execution_context()), base::error);
 }
 
 TEST_CASE("a request survives its way through text") {

@@ -71,7 +71,7 @@ std::string difference(const std::vector<float>& got, const std::vector<float>& 
 }
 
 // Every file of a run by its name.
-std::map<std::string, std::string> files_of(const lab::run_request& r, lab::machine on) {
+std::map<std::string, std::string> files_of(const lab::run_request& r, lab::execution_context on) {
     std::string folder = (fs::temp_directory_path() / "mx-training.XXXXXX").string();
     if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no folder for a run");
     lab::training t(r, std::move(on));
@@ -98,7 +98,7 @@ void compare_products(const products_maker& make, std::uint64_t every, const cas
                                   {65, 1, 700},  {3, 200, 33},   {70, 66, 7}, {128, 128, 40},
                                   {257, 300, 8}, {300, 385, 61}, {2, 3, 1000}};
     const auto by = make();
-    lab::machine on(1, make(), nullptr);
+    lab::execution_context on(1, make(), nullptr);
     std::uint64_t turn = 0;
     for (const extents& s : shapes) {
         for (const numbers kind : {numbers::normal, numbers::small, numbers::special}) {
@@ -142,8 +142,8 @@ void compare_trainings(const products_maker& make, const case_judge& on_case) {
         r.steps = 6;
         r.rate = s.rate;
         r.settings = lab::parse_settings(s.settings);
-        const auto expected = files_of(r, lab::machine());
-        const auto got = files_of(r, lab::machine(1, make(), nullptr));
+        const auto expected = files_of(r, lab::execution_context());
+        const auto got = files_of(r, lab::execution_context(1, make(), nullptr));
         std::string different;
         if (got.size() != expected.size()) different += "other files; ";
         for (const auto& [name, bytes] : expected) {

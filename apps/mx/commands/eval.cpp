@@ -127,7 +127,8 @@ int run_eval(const eval_options& o) {
         if (done == 0) bar.emplace(o.run.quiet, all);
         bar->step();
     };
-    lab::machine on(base::thread_count(o.run.threads), chosen_backend(o.run.backend).name);
+    lab::execution_context on(base::thread_count(o.run.threads),
+                              chosen_backend(o.run.backend).name);
     eval::findings f = eval::run(q, on);
     bar.reset();
     if (words) {

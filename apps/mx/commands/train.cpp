@@ -484,7 +484,7 @@ int show_cost(const train_options& o) {
     outputs to(o.out, {});
     const std::string backend(chosen_backend(o.run.backend).name);
     const int threads = base::thread_count(o.run.threads);
-    lab::machine on(runs == 1 ? threads : 1, backend);
+    lab::execution_context on(runs == 1 ? threads : 1, backend);
     const std::unique_ptr<lab::model> model = lab::make_model(r, on);
     const lab::model_cost cost = model->cost();
     const double step = lab::seconds_of_step(r, runs == 1 ? threads : 1, backend);
@@ -560,7 +560,7 @@ int run_train(const train_options& o) {
         progress_line line(o.run.quiet, jobs.size());
         base::parallel_for(jobs.size(), side_by_side, nullptr, [&](std::uint64_t i, int) {
             const job& j = jobs[i];
-            lab::machine on(within, backend, notices.get());
+            lab::execution_context on(within, backend, notices.get());
             lab::training t = j.request ? lab::training(*j.request, std::move(on))
                                         : lab::training(j.checkpoint, std::move(on), files_of(o));
             if (!j.request) {

@@ -657,7 +657,7 @@ nb::tuple evaluate(const std::string& model, const nb::dict& named, int threads)
         if (precision == "float64") q.in = mx::eval::arithmetic::float64;
         if (!each.empty()) q.each = mx::eval::level_named(each);
         q.cancel = how.cancel;
-        mx::lab::machine on(how.threads);
+        mx::lab::execution_context on(how.threads);
         return texts(mx::eval::document_of(mx::eval::run(q, on),
                                            mx::pages::document_head("mx.eval/1")));
     }));

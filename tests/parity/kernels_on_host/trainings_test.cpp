@@ -44,7 +44,7 @@ mx::lab::run_request short_run() {
     return r;
 }
 
-std::vector<float> values_after(mx::lab::machine on) {
+std::vector<float> values_after(mx::lab::execution_context on) {
     mx::lab::training t(short_run(), std::move(on));
     while (!t.finished()) t.step();
     return t.values();
@@ -99,20 +99,20 @@ TEST_CASE("small products stay on the CPU") {
 }
 
 TEST_CASE("a training goes on with the CPU where the device has no room, and says so once") {
-    const std::vector<float> expected = values_after(mx::lab::machine());
+    const std::vector<float> expected = values_after(mx::lab::execution_context());
     host_device plenty;
-    CHECK((values_after(mx::lab::machine(1, made(plenty), nullptr)) == expected));
+    CHECK((values_after(mx::lab::execution_context(1, made(plenty), nullptr)) == expected));
     const std::size_t enough = plenty.asked();
     REQUIRE(enough >= 7);
     for (std::size_t n = 0; n < enough; ++n) {
         CAPTURE(n);
         host_device device({}, [&](std::size_t number) { return number >= n; });
-        CHECK_THROWS_AS(values_after(mx::lab::machine(1, made(device), nullptr)),
+        CHECK_THROWS_AS(values_after(mx::lab::execution_context(1, made(device), nullptr)),
                         mx::base::cuda::no_room);
         std::vector<std::string> lines;
         mx::base::notices notices([&](const std::string& line) { lines.push_back(line); });
         host_device again({}, [&](std::size_t number) { return number >= n; });
-        CHECK((values_after(mx::lab::machine(1, made(again), &notices)) == expected));
+        CHECK((values_after(mx::lab::execution_context(1, made(again), &notices)) == expected));
         REQUIRE(lines.size() == 1);
         CHECK(lines.front().find("continuing with backend") != std::string::npos);
         CHECK(again.held(memory_kind::device) == 0);
@@ -121,11 +121,11 @@ TEST_CASE("a training goes on with the CPU where the device has no room, and say
 }
 
 TEST_CASE("several runs share a device") {
-    const std::vector<float> expected = values_after(mx::lab::machine());
+    const std::vector<float> expected = values_after(mx::lab::execution_context());
     host_device device;
     std::vector<std::vector<float>> all(3);
     mx::base::parallel_for(all.size(), 3, nullptr, [&](std::uint64_t i, int) {
-        all[i] = values_after(mx::lab::machine(1, made(device), nullptr));
+        all[i] = values_after(mx::lab::execution_context(1, made(device), nullptr));
     });
     for (const std::vector<float>& one : all) CHECK((one == expected));
 }

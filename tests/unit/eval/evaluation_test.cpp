@@ -85,7 +85,7 @@ TEST_CASE("every architecture gives the probabilities of transformers") {
     CAPTURE(name);
     const model_weights model(model_of(name));
     const reference known(name);
-    lab::machine on(1);
+    lab::execution_context on(1);
     const std::vector<double> exact = known.figures("nll");
     const evaluation wide = evaluate(model, on, {}, request_of(known.ids, arithmetic::float64));
     // transformers computes norms and rotary embeddings in float32.
@@ -107,7 +107,7 @@ TEST_CASE("every architecture of the list has vectors") {
 TEST_CASE("recipes give the figures of an independent program") {
     const model_weights model(model_of("llama"));
     const reference known("llama");
-    lab::machine on(1);
+    lab::execution_context on(1);
     for (const std::string recipe : {"mxfp4:scale=even", "mxfp8:scale=rceil", "nvfp4"}) {
         CAPTURE(recipe);
         const std::vector<arm> arms = [&] {
@@ -142,12 +142,12 @@ TEST_CASE("an evaluation has the same bits on every backend, with any threads an
         all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(first));
         return all;
     };
-    lab::machine plain(1, "scalar");
+    lab::execution_context plain(1, "scalar");
     const evaluation expected = evaluate(model, plain, arms_of(0), r);
     for (const lab::simd::kernels* k : lab::simd::available()) {
         for (const int threads : {1, 3}) {
             CAPTURE(k->name, threads);
-            lab::machine on(threads, k->name);
+            lab::execution_context on(threads, k->name);
             const evaluation e = evaluate(model, on, arms_of(0), r);
             CHECK(same(e.base, expected.base));
             for (std::size_t i = 0; i < e.arms.size(); ++i) {
@@ -183,7 +183,7 @@ TEST_CASE("tokens one by one pass through a block as all at once") {
     const model_weights model(model_of(name));
     const reference known(name);
     const std::size_t d = model.shape().width, n = known.ids.size();
-    lab::machine on(1);
+    lab::execution_context on(1);
     transformer<float> net(model, on, n);
     std::vector<float> whole(n * d), one(n * d);
     net.embed(known.ids, whole.data());
@@ -205,9 +205,9 @@ TEST_CASE("tokens one by one pass through a block as all at once") {
 
 TEST_CASE("samples depend on the seed alone, and are what the model predicts") {
     const model_weights model(model_of("llama"));
-    lab::machine one(1), three(3, "scalar");
+    lab::execution_context one(1), three(3, "scalar");
     const evaluation_request none;
-    const auto draw = [&](lab::machine& on, std::uint64_t seed) {
+    const auto draw = [&](lab::execution_context& on, std::uint64_t seed) {
         return sample(model, on, arithmetic::float32, 6, 50, 1, seed, none);
     };
     const std::vector<std::uint32_t> ids = draw(one, 1);
@@ -233,7 +233,7 @@ TEST_CASE("samples depend on the seed alone, and are what the model predicts") {
 TEST_CASE("all parts together are the whole, and a part left out is the rest") {
     const model_weights model(model_of("mixtral"));
     const reference known("mixtral");
-    lab::machine on(2);
+    lab::execution_context on(2);
     const arm whole = arm_of(model, "mxfp4");
     const evaluation_request r = request_of(known.ids, arithmetic::float32);
     for (const level by : {level::layer, level::block, level::kind, level::tensor}) {
@@ -267,7 +267,7 @@ TEST_CASE("quantiles interpolate") {
 TEST_CASE("the head is quantized where a pattern names it") {
     const model_weights model(model_of("qwen2"));
     const reference known("qwen2");
-    lab::machine on(1);
+    lab::execution_context on(1);
     std::vector<arm> arms;
     arms.push_back(arm_of(model, "all=mxfp4"));
     arms.push_back(arm_of(model, "lm_head:all=mxfp4"));

@@ -38,7 +38,7 @@ TEST_CASE("gradients of outputs add up to those of biases by torch") {
     const model_weights model(vectors_of("qwen2"));
     const evaluation_request r = windows_of_vectors("qwen2", 40);
     const double tokens = static_cast<double>(r.tokens.size() - 1);
-    lab::machine on(1);
+    lab::execution_context on(1);
     std::map<std::string, std::vector<double>> sums;
     gradients_of_outputs(model, on, r, [&](const layer_gradient& g) {
         std::vector<double>& to = sums[g.layer];
@@ -66,12 +66,12 @@ TEST_CASE("gradients of outputs add up to those of biases by torch") {
 TEST_CASE("gradients of outputs are in the order of the file's rows, and of every window") {
     const model_weights plain(vectors_of("llama"));
     const model_weights gguf(vectors_of("llama-gguf") + "/model.gguf");
-    lab::machine on(1), two(2);
+    lab::execution_context on(1), two(2);
     // Windows of 17, 17 and 6 tokens; the last row of the last one predicts nothing.
     const evaluation_request r = windows_of_vectors("llama", 17);
     const std::size_t size = plain.shape().head_size;
     using found = std::map<std::string, std::vector<float>>;
-    const auto gradients = [&](const model_weights& model, lab::machine& with) {
+    const auto gradients = [&](const model_weights& model, lab::execution_context& with) {
         found all;
         gradients_of_outputs(model, with, r, [&](const layer_gradient& g) {
             CHECK(g.values.tokens == (g.number == 2 ? 5u : 17u));
@@ -125,7 +125,7 @@ TEST_CASE("probabilities of attention are shown by head, and are those of the to
             CHECK(std::abs(sum - 1) < 1e-6);
         }
     };
-    lab::machine on(2);
+    lab::execution_context on(2);
     evaluate(model, on, {}, r);
     CHECK(shown == 0);
     r.probabilities = true;
@@ -135,7 +135,7 @@ TEST_CASE("probabilities of attention are shown by head, and are those of the to
 
 TEST_CASE("the gradient predicts the divergences of small errors") {
     const model_weights model(vectors_of("llama"));
-    lab::machine on(1);
+    lab::execution_context on(1);
     const evaluation_request r = windows_of_vectors("llama", 40);
     arm how;
     how.settings = settings_of_recipe("mxfp8");

@@ -21,19 +21,20 @@ namespace cuda {
 class device_products;
 }
 
-/// Used by one training run at a time.
-class machine {
+/// The threads, kernels and device that compute one training run or evaluation at a time.
+class execution_context {
   public:
     /// `threads` as in base::thread_count; `backend` as in base::backend_named, "" selects the
     /// fastest of the CPU. A device computes large products; all else is computed by the fastest
     /// backend of the CPU. `notices` (non-owning) is called if the device lacks memory and the CPU
     /// replaces it; null: that is an error.
-    explicit machine(int threads = 1, std::string_view backend = {},
-                     base::notices* notices = nullptr);
+    explicit execution_context(int threads = 1, std::string_view backend = {},
+                               base::notices* notices = nullptr);
     /// With that device.
-    machine(int threads, std::unique_ptr<cuda::device_products> device, base::notices* notices);
-    machine(machine&&) noexcept;
-    ~machine();
+    execution_context(int threads, std::unique_ptr<cuda::device_products> device,
+                      base::notices* notices);
+    execution_context(execution_context&&) noexcept;
+    ~execution_context();
 
     const simd::kernels& kernels() const { return *kernels_; }
     int threads() const { return threads_; }

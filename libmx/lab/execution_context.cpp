@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/lab/machine.hpp"
+#include "libmx/lab/execution_context.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -18,7 +18,7 @@ bool is_device(std::string_view backend) {
 
 }  // namespace
 
-machine::machine(int threads, std::string_view backend, base::notices* notices)
+execution_context::execution_context(int threads, std::string_view backend, base::notices* notices)
     : kernels_(&simd::best()), threads_(base::thread_count(threads)), notices_(notices) {
     if (is_device(backend)) {
         device_ = cuda::make_products();
@@ -29,22 +29,24 @@ machine::machine(int threads, std::string_view backend, base::notices* notices)
     for (int i = 0; i < threads_; ++i) quantizers_.push_back(by.make_quantizer());
 }
 
-machine::machine(int threads, std::unique_ptr<cuda::device_products> device, base::notices* notices)
-    : machine(threads, std::string_view(), notices) {
+execution_context::execution_context(int threads, std::unique_ptr<cuda::device_products> device,
+                                     base::notices* notices)
+    : execution_context(threads, std::string_view(), notices) {
     device_ = std::move(device);
 }
 
-machine::machine(machine&&) noexcept = default;
-machine::~machine() = default;
+execution_context::execution_context(execution_context&&) noexcept = default;
+execution_context::~execution_context() = default;
 
-void machine::leave_device(const base::cuda::no_room& short_of) {
+void execution_context::leave_device(const base::cuda::no_room& short_of) {
     if (notices_ == nullptr) throw short_of;
     notices_->once("training", base::cuda::went_elsewhere(short_of, kernels_->name));
     device_.reset();
 }
 
-void machine::split(std::size_t count, std::size_t grain,
-                    const std::function<void(std::size_t, std::size_t, int)>& body) const {
+void execution_context::split(
+    std::size_t count, std::size_t grain,
+    const std::function<void(std::size_t, std::size_t, int)>& body) const {
     if (threads_ == 1 || count <= grain) return body(0, count, 0);
     // Several parts per thread balance the load.
     const std::size_t parts = static_cast<std::size_t>(threads_) * 4;
@@ -56,7 +58,7 @@ void machine::split(std::size_t count, std::size_t grain,
                                });
 }
 
-codec::quantizer& machine::quantizer(int thread) {
+codec::quantizer& execution_context::quantizer(int thread) {
     return *quantizers_[static_cast<std::size_t>(thread)];
 }
 
