@@ -27,7 +27,7 @@ const codec::backend& chosen_backend(const std::string& option) {
     }
 }
 
-void say_backend(const codec::backend& b, int threads, std::span<const codec::recipe> recipes) {
+void print_backend(const codec::backend& b, int threads, std::span<const codec::recipe> recipes) {
     remark(fmt::format("backend {}, {}", b.name, threads_text(base::thread_count(threads))));
     for (const codec::recipe& r : recipes) {
         if (b.takes == nullptr || b.takes(codec::params_of(r))) continue;
@@ -36,7 +36,7 @@ void say_backend(const codec::backend& b, int threads, std::span<const codec::re
     }
 }
 
-std::string device_words(const base::cuda::device_facts& f) {
+std::string device_text(const base::cuda::device_facts& f) {
     const std::string clock = f.clock_mhz == 0 ? "" : fmt::format(", up to {} MHz", f.clock_mhz);
     return fmt::format("{}, sm_{}{}, {} SMs{}, {:.1f} GiB", f.name, f.major, f.minor,
                        f.multiprocessors, clock, static_cast<double>(f.memory) / (1 << 30));

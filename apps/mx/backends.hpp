@@ -18,10 +18,10 @@ const codec::backend& chosen_backend(const std::string& option);
 
 /// Output of --verbose on stderr: "mx: backend avx512, 2 threads", and a line for each of `recipes`
 /// that the backend leaves to the scalar one.
-void say_backend(const codec::backend& b, int threads, std::span<const codec::recipe> recipes);
+void print_backend(const codec::backend& b, int threads, std::span<const codec::recipe> recipes);
 
 /// Description of a GPU: "NVIDIA H200, sm_90, 132 SMs, up to 1980 MHz, 139.8 GiB".
-std::string device_words(const base::cuda::device_facts& f);
+std::string device_text(const base::cuda::device_facts& f);
 
 /// "13.0" of 13000.
 std::string cuda_version_text(int version);

@@ -50,7 +50,7 @@ engine::run_control control_of(const run_options& run, std::span<const codec::re
     control.cancel = &interrupted();
     control.on_progress = progress_bar(run.quiet);
     control.notices = notices_of(run);
-    if (run.verbose) say_backend(*control.backend, run.threads, recipes);
+    if (run.verbose) print_backend(*control.backend, run.threads, recipes);
     return control;
 }
 

@@ -58,7 +58,7 @@ void add_digests(report::record& head, const digest_function& digest, digests& c
     }
 }
 
-void say_computed(report::document& page, const digests& computed) {
+void note_computed(report::document& page, const digests& computed) {
     if (computed.empty()) return;
     std::string names;
     for (const auto& [path, digest] : computed) names += (names.empty() ? "" : ", ") + path;
@@ -115,7 +115,7 @@ reported report(const report_options& o) {
         return {std::move(page), std::nullopt, {}};
     }
     pages::review r = review_of(sets, o.judging, true);
-    say_computed(r.page, computed);
+    note_computed(r.page, computed);
     for (report::document& other : others) {
         for (report::section& s : other.sections) {
             if (!s.heading.empty()) s.heading = fmt::format("{}: {}", other.title, s.heading);

@@ -135,7 +135,7 @@ class tensor_run {
 
     std::vector<skipped_tensor> run() {
         const std::vector<tensor_ref>& tensors = models_.front();
-        say_second_reads();
+        note_second_reads();
         for (std::size_t i = 0; i < pieces_.size();) {
             std::size_t whole = i;
             while (whole < pieces_.size() && is_whole(pieces_[whole])) ++whole;
@@ -170,7 +170,7 @@ class tensor_run {
     }
 
     // Over a network, reading twice costs twice as much.
-    void say_second_reads() const {
+    void note_second_reads() const {
         if (!control_.notices || !any_facts() || (request_.share && request_.share->merges)) return;
         std::uint64_t bytes = 0;
         for (const std::vector<tensor_ref>& model : models_) {

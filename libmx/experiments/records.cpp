@@ -150,7 +150,7 @@ std::optional<double> usual_width(const findings& f) {
     return widths[widths.size() / 2];
 }
 
-void say_correlations(const findings& f, std::vector<std::string>& to) {
+void describe_correlations(const findings& f, std::vector<std::string>& to) {
     for (const correlation& c : f.correlations) {
         if (!c.spearman) continue;
         std::string text = fmt::format("{}, over {} ({}): Spearman {:.2f}{}", c.group,
@@ -204,7 +204,7 @@ void say_correlations(const findings& f, std::vector<std::string>& to) {
 }
 
 // Of studies that set configurations side by side: those that differ.
-void say_twins(const findings& f, std::vector<std::string>& to) {
+void describe_twins(const findings& f, std::vector<std::string>& to) {
     if (!f.correlations.empty()) return;
     for (const pairing& p : f.twins) {
         if (!p.significant()) continue;
@@ -215,7 +215,7 @@ void say_twins(const findings& f, std::vector<std::string>& to) {
     }
 }
 
-void say_gaps(const study_plan& plan, const findings& f, std::vector<std::string>& to) {
+void describe_gaps(const study_plan& plan, const findings& f, std::vector<std::string>& to) {
     const bool steps = plan.of->measure == yardstick::steps;
     std::vector<std::string> null;
     std::size_t count = 0, broken = 0, ended_high = 0;
@@ -404,9 +404,9 @@ report::document_schema study_schema() {
 
 std::vector<std::string> sentences_of(const study_plan& plan, const findings& f) {
     std::vector<std::string> all;
-    say_correlations(f, all);
-    say_twins(f, all);
-    say_gaps(plan, f, all);
+    describe_correlations(f, all);
+    describe_twins(f, all);
+    describe_gaps(plan, f, all);
     return all;
 }
 

@@ -271,7 +271,7 @@ class search {
         for (refused_pairing& r : codes_and_scales_by_name(index_, known)) {
             result_.refused.push_back(std::move(r));
         }
-        say_what_inputs_lack();
+        note_harmless_lacks();
         return std::move(result_);
     }
 
@@ -279,7 +279,7 @@ class search {
     const tensor_info& info(std::size_t i) const { return index_.info(i); }
 
     // No value depends on it, so it is a remark.
-    void say_what_inputs_lack() {
+    void note_harmless_lacks() {
         std::map<std::size_t, const missing_partner*> lacks;
         for (const missing_partner& m : result_.missing) {
             if (m.harmless) lacks[m.codes] = &m;

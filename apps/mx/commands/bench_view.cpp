@@ -180,7 +180,7 @@ report::section card_section(const bench::device_throughput& d) {
     row(roof::device_read, d.bandwidth.read);
     row(roof::device_copy, d.bandwidth.copy);
     row(roof::pinned_copy, d.bandwidth.pinned);
-    s.notes.push_back(fmt::format("{}; CUDA {}, driver for CUDA {}", device_words(d.device),
+    s.notes.push_back(fmt::format("{}; CUDA {}, driver for CUDA {}", device_text(d.device),
                                   cuda_version_text(d.device.runtime),
                                   cuda_version_text(d.device.driver)));
     return s;

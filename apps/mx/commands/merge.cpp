@@ -75,8 +75,8 @@ std::string command_for(std::uint64_t wanted, const documents::part_head& other,
     return line.text();
 }
 
-int say_missing(const std::vector<std::uint64_t>& missing, const documents::part_head& other,
-                const report::command_line& run) {
+int print_missing(const std::vector<std::uint64_t>& missing, const documents::part_head& other,
+                  const report::command_line& run) {
     remark(fmt::format("{} of {} parts {} missing; these commands make them:", missing.size(),
                        other.number.count, missing.size() == 1 ? "is" : "are"));
     for (const std::uint64_t i : missing) print(command_for(i, other, run) + "\n");
@@ -89,7 +89,7 @@ int run_merge(const merge_options& o) {
     for (const std::string& path : o.parts) heads.push_back(documents::read_part_head(path));
     const auto missing = documents::missing_parts(heads);
     const report::command_line run = run_of(o, heads.front());
-    if (!missing.empty()) return say_missing(missing, heads.front(), run);
+    if (!missing.empty()) return print_missing(missing, heads.front(), run);
     const bool arrays = run.command == converts;
     if (arrays == o.arrays.empty()) {
         refuse(arrays ? "parts of mx quantize: name the file of all arrays with --output"

@@ -36,7 +36,7 @@ struct runs_options {
 };
 
 // A run as described by its run.json.
-struct told_run {
+struct loaded_run {
     std::string path, group, status;
     std::string precision;                        // and interventions: the beginning of the group
     std::map<std::string, std::string> settings;  // all others that may change a loss, but the seed
@@ -66,15 +66,15 @@ struct told_run {
 // Runs that differ in seed, nudge, steps and probes alone.
 struct run_group {
     std::string name;
-    std::vector<const told_run*> runs;
+    std::vector<const loaded_run*> runs;
     std::vector<lab::lifetime> lives() const {
         std::vector<lab::lifetime> all;
-        for (const told_run* r : runs) all.push_back(r->life);
+        for (const loaded_run* r : runs) all.push_back(r->life);
         return all;
     }
     std::size_t seeds() const {
         std::set<std::string> all;
-        for (const told_run* r : runs) all.insert(r->seed);
+        for (const loaded_run* r : runs) all.insert(r->seed);
         return all.size();
     }
     // Copies of a run are not independent: tests and intervals hold only for runs of other seeds.
@@ -105,7 +105,7 @@ report::value optional_real(std::optional<double> x) {
 }
 
 // The last probe of `r` in which all figures of gains are defined.
-record probe_of(const told_run& r, const record& probe) {
+record probe_of(const loaded_run& r, const record& probe) {
     report::list list;
     const auto* gains = report::member<record>(probe, "gains");
     for (const auto& [tensor, figures] : gains == nullptr ? record() : *gains) {
@@ -124,7 +124,7 @@ record probe_of(const told_run& r, const record& probe) {
             {"gains", std::move(list)}};
 }
 
-told_run read_run(const std::string& path, const runs_options& o) {
+loaded_run read_run(const std::string& path, const runs_options& o) {
     report::read_options options;
     options.expected = "the folder of a run of mx train, or its run.json";
     const analysis::results_input in = analysis::open_results(path, options);
@@ -139,7 +139,7 @@ told_run read_run(const std::string& path, const runs_options& o) {
     if (in.content.results.empty() || request == nullptr || steps == nullptr) {
         damaged("has no request and steps");
     }
-    told_run r;
+    loaded_run r;
     r.path = path;
     r.status = report::text_of(in.content.results.front(), "status");
     r.settings = {{"model", "proxy"}, {"stream", "mx"}};  // absent in runs of earlier versions
@@ -183,11 +183,11 @@ told_run read_run(const std::string& path, const runs_options& o) {
 
 // In order of first appearance. A group is named by its precision and interventions, and by the
 // other settings that are not the same in all runs.
-std::vector<run_group> groups_of(std::vector<told_run>& runs) {
+std::vector<run_group> groups_of(std::vector<loaded_run>& runs) {
     std::set<std::string> differ;
-    for (const told_run& r : runs) {
+    for (const loaded_run& r : runs) {
         for (const auto& [key, value] : r.settings) {
-            if (std::ranges::any_of(runs, [&, &k = key, &v = value](const told_run& other) {
+            if (std::ranges::any_of(runs, [&, &k = key, &v = value](const loaded_run& other) {
                     const auto at = other.settings.find(k);
                     return at == other.settings.end() || at->second != v;
                 })) {
@@ -196,19 +196,19 @@ std::vector<run_group> groups_of(std::vector<told_run>& runs) {
         }
     }
     // Settings that all runs of a model share are told by the model.
-    const auto setting = [](const told_run& r, const std::string& key) {
+    const auto setting = [](const loaded_run& r, const std::string& key) {
         const auto at = r.settings.find(key);
         return at == r.settings.end() ? std::string() : at->second;
     };
     std::erase_if(differ, [&](const std::string& key) {
         std::map<std::string, std::string> by_model;
-        return key != "model" && std::ranges::all_of(runs, [&](const told_run& r) {
+        return key != "model" && std::ranges::all_of(runs, [&](const loaded_run& r) {
                    const std::string value = setting(r, key);
                    return by_model.emplace(setting(r, "model"), value).first->second == value;
                });
     });
     std::vector<run_group> groups;
-    for (told_run& r : runs) {
+    for (loaded_run& r : runs) {
         r.group = r.precision;
         for (const std::string& key : differ) {
             const auto at = r.settings.find(key);
@@ -235,7 +235,7 @@ std::vector<double> differences_of(const run_group& g, const run_group& first) {
     const std::uint64_t after =
         std::max(g.runs.front()->last_intervention(), first.runs.front()->last_intervention());
     for (const int side : {0, 1}) {
-        for (const told_run* r : (side == 0 ? g : first).runs) {
+        for (const loaded_run* r : (side == 0 ? g : first).runs) {
             const auto late = r->late_loss(after);
             if (r->life.unstable || r->losses.size() != steps || !late) continue;
             by_seed[r->seed].loss[side] += *late;
@@ -265,11 +265,11 @@ record group_record(const run_group& g, const run_group& first, std::size_t comp
              {"seeds", integer(g.seeds())},
              {"unstable", integer(unstable_in(lives))},
              {"jumps", integer(std::ranges::count_if(
-                           g.runs, [](const told_run* x) { return x->jump.has_value(); }))},
+                           g.runs, [](const loaded_run* x) { return x->jump.has_value(); }))},
              {"excesses", integer(std::ranges::count_if(
-                              g.runs, [](const told_run* x) { return x->excess.has_value(); }))},
+                              g.runs, [](const loaded_run* x) { return x->excess.has_value(); }))},
              {"high_ends", integer(std::ranges::count_if(
-                               g.runs, [](const told_run* x) { return x->ends_high; }))},
+                               g.runs, [](const loaded_run* x) { return x->ends_high; }))},
              {"survival", real(curve.back().share)},
              {"survival_low", bound(curve.back().low)},
              {"survival_high", bound(curve.back().high)}};
@@ -312,7 +312,7 @@ void add_adjusted(std::vector<record>& rows) {
 }
 
 // The dumps in a run's folder, by step.
-std::map<std::uint64_t, std::string> dumps_of(const told_run& r) {
+std::map<std::uint64_t, std::string> dumps_of(const loaded_run& r) {
     constexpr std::string_view before = "dump-", after = ".safetensors";
     std::map<std::uint64_t, std::string> dumps;
     std::error_code failure;
@@ -329,7 +329,7 @@ std::map<std::uint64_t, std::string> dumps_of(const told_run& r) {
 
 // Compares the gradients of two runs at one step, each at its own parameters, like the code
 // published with arXiv 2506.20752. Frozen norm biases count as zeros.
-record across_record(const told_run& a, const told_run& b, std::uint64_t step,
+record across_record(const loaded_run& a, const loaded_run& b, std::uint64_t step,
                      const std::string& of_a, const std::string& of_b) {
     const lab::tensor_file q(of_a), g(of_b);
     lab::gradient_sums sums;
@@ -349,11 +349,11 @@ record across_record(const told_run& a, const told_run& b, std::uint64_t step,
 
 std::vector<record> across_records(const std::vector<run_group>& groups) {
     std::vector<record> all;
-    for (const told_run* b : groups.front().runs) {
+    for (const loaded_run* b : groups.front().runs) {
         const auto of_b = dumps_of(*b);
         if (of_b.empty()) continue;
         for (const run_group& g : groups) {
-            for (const told_run* a : g.runs) {
+            for (const loaded_run* a : g.runs) {
                 if (&g == &groups.front() || a->settings != b->settings || a->seed != b->seed ||
                     a->copy != b->copy) {
                     continue;
@@ -418,7 +418,7 @@ std::string verdict_of(const record& r, const run_group& g, const run_group& fir
 }
 
 // The maximum of the losses in each of a few intervals of steps, so that no spike is lost.
-void add_losses(record& to, const told_run& r) {
+void add_losses(record& to, const loaded_run& r) {
     constexpr std::size_t points = 400;
     report::list steps, losses;
     const std::size_t stride = std::max<std::size_t>(1, r.losses.size() / points);
@@ -447,7 +447,7 @@ int run_runs(const runs_options& o) {
         }
     }
     outputs to(o.out, paths);
-    std::vector<told_run> runs;
+    std::vector<loaded_run> runs;
     for (const std::string& path : paths) runs.push_back(read_run(path, o));
     const std::vector<run_group> groups = groups_of(runs);
 
@@ -455,7 +455,7 @@ int run_runs(const runs_options& o) {
     d.title = "Training runs compared";
     d.head = pages::document_head("mx.runs/1");
     const auto judged_by = [&](bool jumps) {
-        return std::ranges::all_of(runs, [&](const told_run& r) { return r.by_jump == jumps; });
+        return std::ranges::all_of(runs, [&](const loaded_run& r) { return r.by_jump == jumps; });
     };
     const char* const by = judged_by(true) ? "jump" : judged_by(false) ? "excess" : "task";
     d.head.emplace_back("rule", record{{"by", by},
@@ -479,7 +479,7 @@ int run_runs(const runs_options& o) {
     }
     d.results = rows;
     report::list list;
-    for (const told_run& r : runs) {
+    for (const loaded_run& r : runs) {
         record row{{"run", r.path},
                    {"group", r.group},
                    {"status", r.status},

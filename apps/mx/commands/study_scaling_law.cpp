@@ -129,7 +129,7 @@ int run_fit(const fit_options& o) {
         pages::put(d.sections, std::move(s));
     }
     report::section verdict{.heading = pages::verdict_heading};
-    for (const std::string& line : fit::fit_words(all, groups, request)) {
+    for (const std::string& line : fit::fit_summary(all, groups, request)) {
         verdict.notes.push_back("- " + line);
     }
     d.sections.push_back(std::move(verdict));

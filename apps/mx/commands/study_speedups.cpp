@@ -191,7 +191,8 @@ int run_project(const project_options& o) {
         pages::put(d.sections, std::move(section));
     }
     report::section verdict{.heading = pages::verdict_heading};
-    for (const std::string& line : project::project_words(s)) verdict.notes.push_back("- " + line);
+    for (const std::string& line : project::projection_summary(s))
+        verdict.notes.push_back("- " + line);
     d.sections.push_back(std::move(verdict));
     finish_with_page(to, d, o.quiet);
     return exit_code::fine;

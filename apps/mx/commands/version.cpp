@@ -25,7 +25,7 @@ std::string state_of(const codec::backend& b) {
     }
     if (b.is_device() && b.available()) {
         const base::cuda::device_facts device = b.make_meter()->facts();
-        state += fmt::format(" ({}; CUDA {}, driver for CUDA {})", device_words(device),
+        state += fmt::format(" ({}; CUDA {}, driver for CUDA {})", device_text(device),
                              cuda_version_text(device.runtime), cuda_version_text(device.driver));
     }
     return state;

@@ -113,13 +113,13 @@ class watch_run {
                 wait(second_look);
                 look_through_folder();
             }
-            tell_incomplete();
+            report_incomplete();
         } else {
             const milliseconds every = duration_of(options_.every);
             while (true) {
                 look_through_folder();
                 if (is_over()) break;
-                tell_stalled();
+                report_stalled();
                 wait(every);
             }
         }
@@ -247,13 +247,13 @@ class watch_run {
         file.commit();
     }
 
-    void tell_incomplete() const {
+    void report_incomplete() const {
         for (const auto& [name, s] : seen_) {
             if (!s.look.missing.empty()) remark(name + " is not complete yet: " + s.look.missing);
         }
     }
     // Reports once that a checkpoint does not become complete.
-    void tell_stalled() {
+    void report_stalled() {
         for (auto& [name, s] : seen_) {
             if (s.look.missing.empty() || !s.unchanged || s.told) continue;
             s.told = true;

@@ -116,7 +116,7 @@ std::atomic<bool>* output::watch(const io::tensor_info& info) {
     return watched_.back().changed.get();
 }
 
-void output::say_what_changed() {
+void output::note_changed() {
     if (watched_.empty()) return;
     const auto changed = [](const watched_tensor& t) { return t.changed->load(); };
     const auto first = std::ranges::find_if(watched_, changed);
@@ -188,7 +188,7 @@ void output::copy_from(const std::vector<const io::reader*>& files,
 conversion output::finish(const engine::run_control& control) {
     for (const kept_tensor& k : kept_) copy(k.tensor, k.array, control);
     writer_->commit();
-    say_what_changed();
+    note_changed();
     return std::move(result);
 }
 

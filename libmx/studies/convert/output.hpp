@@ -65,7 +65,7 @@ class output {
     void copy(const engine::tensor_ref& from, std::size_t array,
               const engine::run_control& control);
     void plan_kept(bool wide);
-    void say_what_changed();
+    void note_changed();
 
     struct watched_tensor {
         std::string name;

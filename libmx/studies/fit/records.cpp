@@ -99,7 +99,7 @@ std::string range_text(const estimate& e, int digits) {
     return text;
 }
 
-void say_group(const group_fit& g, std::vector<std::string>& words) {
+void describe_group(const group_fit& g, std::vector<std::string>& words) {
     const fitted& f = g.found;
     const std::string of = g.group.empty() ? "" : fmt::format("{}: ", g.group);
     words.push_back(fmt::format(
@@ -358,13 +358,13 @@ std::vector<record> left_out_records(const runs& all) {
     return rows;
 }
 
-std::vector<std::string> fit_words(const runs& all, const std::vector<group_fit>& groups,
-                                   const fit_request& request) {
+std::vector<std::string> fit_summary(const runs& all, const std::vector<group_fit>& groups,
+                                     const fit_request& request) {
     std::vector<std::string> words;
     words.push_back(fmt::format("{}, by the least {} of Huber's loss of log L (threshold {:g}).",
                                 forms[static_cast<std::size_t>(request.is)].law,
                                 request.sum ? "sum" : "mean", request.threshold));
-    for (const group_fit& g : groups) say_group(g, words);
+    for (const group_fit& g : groups) describe_group(g, words);
     std::vector<std::size_t> diverged;
     for (const left_out& l : all.left) {
         if (l.diverged) diverged.push_back(l.line);

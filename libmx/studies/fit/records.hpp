@@ -30,7 +30,7 @@ std::vector<report::record> left_out_records(const runs& all);
 report::document_schema fit_schema();
 
 /// Sentences about the fit.
-std::vector<std::string> fit_words(const runs& all, const std::vector<group_fit>& groups,
-                                   const fit_request& request);
+std::vector<std::string> fit_summary(const runs& all, const std::vector<group_fit>& groups,
+                                     const fit_request& request);
 
 }  // namespace mx::fit

@@ -33,7 +33,7 @@ const configuration* configuration_named(const study& s, const std::string& name
 
 // If FP6 at FP4's rate makes a mixed configuration slower than the narrow one, the remainder is not
 // a rate.
-void say_overhead(const study& s, std::vector<std::string>& words) {
+void describe_overhead(const study& s, std::vector<std::string>& words) {
     for (const configuration& c : s.configurations) {
         if (!c.mixed() || c.fp6 != fp6_rate::fp4 || c.gradients.is != unit::fp4) continue;
         const configuration* narrow = configuration_named(s, c.gradients.name);
@@ -50,7 +50,7 @@ void say_overhead(const study& s, std::vector<std::string>& words) {
 }
 
 // Sentences about the given share of mixed products.
-void say_mixed(const study& s, std::vector<std::string>& words) {
+void describe_mixed(const study& s, std::vector<std::string>& words) {
     const bool used = std::ranges::any_of(s.configurations, &configuration::mixed);
     if (!used || s.with.mixed_is != mixed_rule::share) return;
     const double least = 1.0 / 3;
@@ -63,7 +63,7 @@ void say_mixed(const study& s, std::vector<std::string>& words) {
                              : ""));
 }
 
-void say_shares(const study& s, std::vector<std::string>& words) {
+void describe_shares(const study& s, std::vector<std::string>& words) {
     const std::array<double, 3> shares = shares_of(s.model.shape, s.with);
     assumptions by_flop = s.with;
     by_flop.shares_by_flop = true;
@@ -82,7 +82,7 @@ void say_shares(const study& s, std::vector<std::string>& words) {
     }
 }
 
-void say_peak(const study& s, std::vector<std::string>& words) {
+void describe_peak(const study& s, std::vector<std::string>& words) {
     if (!s.by->peak || s.measured || !s.solved.empty()) return;
     words.push_back(
         "These are peak rates: quantization, traffic and communication cost nothing. Measured "
@@ -90,7 +90,7 @@ void say_peak(const study& s, std::vector<std::string>& words) {
         "gain less; --times takes what products take.");
 }
 
-void say_fp6(const study& s, std::vector<std::string>& words) {
+void describe_fp6(const study& s, std::vector<std::string>& words) {
     if (s.with.fp6_is == fp6_rule::as_fp8) {
         words.push_back("FP6 runs at FP8's rate here: it saves memory and traffic, no time.");
     } else if (s.with.fp6_is == fp6_rule::as_fp4) {
@@ -99,7 +99,7 @@ void say_fp6(const study& s, std::vector<std::string>& words) {
     }
 }
 
-void say_targets(const study& s, std::vector<std::string>& words) {
+void describe_targets(const study& s, std::vector<std::string>& words) {
     double largest = 0;
     std::string where;
     std::size_t inside = 0, compared = 0;
@@ -252,14 +252,14 @@ std::vector<record> sensitivity_records(const study& s) {
     return rows;
 }
 
-std::vector<std::string> project_words(const study& s) {
+std::vector<std::string> projection_summary(const study& s) {
     std::vector<std::string> words;
-    say_shares(s, words);
-    say_peak(s, words);
-    say_fp6(s, words);
-    say_mixed(s, words);
-    say_targets(s, words);
-    say_overhead(s, words);
+    describe_shares(s, words);
+    describe_peak(s, words);
+    describe_fp6(s, words);
+    describe_mixed(s, words);
+    describe_targets(s, words);
+    describe_overhead(s, words);
     if (s.measured) {
         words.push_back(fmt::format(
             "{} of {} products were measured in their own shape, the others take the rate of the "

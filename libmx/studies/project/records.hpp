@@ -34,6 +34,6 @@ std::vector<report::record> parameter_records(const study& s);
 std::vector<report::record> sensitivity_records(const study& s);
 
 /// Sentences about the projection: the source of the shares, and speed-ups that no rates explain.
-std::vector<std::string> project_words(const study& s);
+std::vector<std::string> projection_summary(const study& s);
 
 }  // namespace mx::project

@@ -243,7 +243,7 @@ TEST_CASE("one diverged run neither moves the law nor goes unnamed") {
     CHECK(f.of.alpha == Approx(0.4).epsilon(0.05));
     CHECK(f.residuals[7].far);
     CHECK(std::ranges::count_if(f.residuals, &fit::residual::far) == 1);
-    const auto words = fit::fit_words(all, {{"", all.kept, f}}, request);
+    const auto words = fit::fit_summary(all, {{"", all.kept, f}}, request);
     CHECK(std::ranges::any_of(words, [](const std::string& line) {
         return line.find("line 9.") != std::string::npos &&
                line.find("above the law") != std::string::npos;
