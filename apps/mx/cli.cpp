@@ -126,12 +126,12 @@ std::string unexpected(const CLI::App& app) {
         if (name.starts_with("--")) bare.push_back(name.substr(2));
     }
     // A part of an option, an option and more, or one with a few other letters.
-    const std::string_view asked = std::string_view(word).substr(2);
+    const std::string_view given = std::string_view(word).substr(2);
     const auto part = std::ranges::find_if(bare, [&](std::string_view name) {
-        return (asked.size() > 2 && name.find(asked) != std::string_view::npos) ||
-               (name.size() > 2 && asked.starts_with(name));
+        return (given.size() > 2 && name.find(given) != std::string_view::npos) ||
+               (name.size() > 2 && given.starts_with(name));
     });
-    const std::string near = part != bare.end() ? std::string(*part) : base::similar(asked, bare);
+    const std::string near = part != bare.end() ? std::string(*part) : base::similar(given, bare);
     if (near.empty()) return fmt::format("unknown option '{}'", word);
     return fmt::format("unknown option '{}'; did you mean '--{}'?", word, near);
 }

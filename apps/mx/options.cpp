@@ -65,10 +65,10 @@ void declare_shard_size(parser& cmd, std::optional<std::uint64_t>& bytes) {
         ->size_in_bytes();
 }
 
-std::vector<codec::recipe> recipes_of(const std::vector<std::string>& asked,
+std::vector<codec::recipe> recipes_of(const std::vector<std::string>& requested,
                                       std::span<const char* const> defaults) {
     return codec::parse_block_recipes(
-        asked.empty() ? std::vector<std::string>(defaults.begin(), defaults.end()) : asked);
+        requested.empty() ? std::vector<std::string>(defaults.begin(), defaults.end()) : requested);
 }
 
 void unknown_name(std::string_view option, std::string_view what, const std::string& name,

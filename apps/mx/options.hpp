@@ -54,7 +54,7 @@ using base::refuse;
 
 /// The recipes of --recipe without duplicates (two spellings of one recipe are one); `defaults`
 /// without the option.
-std::vector<codec::recipe> recipes_of(const std::vector<std::string>& asked,
+std::vector<codec::recipe> recipes_of(const std::vector<std::string>& requested,
                                       std::span<const char* const> defaults);
 
 using base::names_of;

@@ -75,8 +75,8 @@ void finish_stdout() {
 
 int table_width() {
     constexpr int least = 60, most = 200;
-    const std::optional<int> asked = base::parsed<int>(environment("COLUMNS"));
-    if (asked && *asked > 0) return std::clamp(*asked, least, most);
+    const std::optional<int> columns = base::parsed<int>(environment("COLUMNS"));
+    if (columns && *columns > 0) return std::clamp(*columns, least, most);
     const std::optional<winsize> size = terminal_size();
     return size ? std::clamp<int>(size->ws_col, least, most) : 100;
 }

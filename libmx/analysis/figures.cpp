@@ -7,7 +7,7 @@
 namespace mx::analysis {
 namespace {
 
-bool wanted(metrics::when collected, const analysis_request& request) {
+bool requested(metrics::when collected, const analysis_request& request) {
     switch (collected) {
         case metrics::when::decompose:
             return request.decompose;
@@ -42,7 +42,7 @@ result figures_of(const metrics::totals& t, std::size_t recipe, std::size_t phas
             report::record{{"min", figure(t.least_outer)}, {"max", figure(t.largest_outer)}});
     }
     for (const metrics::metric& m : metrics::all()) {
-        if (m.finish != nullptr && wanted(m.collected, request)) put(r, m.name, m.finish(t));
+        if (m.finish != nullptr && requested(m.collected, request)) put(r, m.name, m.finish(t));
     }
     return r;
 }

@@ -40,12 +40,12 @@ bool matches(std::span<const std::string_view> pattern, std::span<const std::str
 
 // The name with the pattern in place of what it matches; none if it does not match.
 std::optional<std::string> collapsed(const std::string& name, const std::string& pattern) {
-    const std::vector<std::string_view> words = words_of(name), wanted = words_of(pattern);
+    const std::vector<std::string_view> words = words_of(name), pattern_words = words_of(pattern);
     std::string text;
     bool any = false;
     for (std::size_t i = 0; i < words.size();) {
-        const bool here = matches(wanted, std::span(words).subspan(i));
-        const std::size_t count = here ? wanted.size() : 1;
+        const bool here = matches(pattern_words, std::span(words).subspan(i));
+        const std::size_t count = here ? pattern_words.size() : 1;
         if (i > 0) text += words[i].data()[-1];
         if (here) {
             text += pattern;

@@ -238,10 +238,10 @@ report::record record_of(const result& r) {
         to.emplace_back(m.name, std::visit(value_at, m.where));
     };
     for (const result_member& m : described_members) {
-        const bool wanted = m.where == at_phase  ? r.phase.has_value()
-                            : m.where == at_tied ? !r.of->tied_to.empty()
-                                                 : true;
-        if (wanted) write(m);
+        const bool applies = m.where == at_phase  ? r.phase.has_value()
+                             : m.where == at_tied ? !r.of->tied_to.empty()
+                                                  : true;
+        if (applies) write(m);
     }
     for (const metrics::metric& m : metrics::all()) {
         if (m.member != nullptr) to.emplace_back(std::string(m.name), m.value_of(r));

@@ -35,12 +35,12 @@ void run_member(const std::function<void(int)>& body, int thread) {
     body(thread);
 }
 
-[[noreturn]] void refuse_threads(std::size_t started, int wanted, const std::string& why) {
+[[noreturn]] void refuse_threads(std::size_t started, int requested, const std::string& why) {
     throw error(
         error_kind::unavailable,
         fmt::format("the system grants {} of {} threads ({}); ask for fewer (--threads), or "
                     "raise its limits (ulimit -u, ulimit -v)",
-                    started, wanted, why));
+                    started, requested, why));
 }
 
 struct team {
@@ -195,8 +195,8 @@ void loop(std::uint64_t count, int threads, const std::atomic<bool>* cancel, run
     std::uint64_t failed_at = std::numeric_limits<std::uint64_t>::max();
     std::atomic<bool> stop{false};
     std::atomic<std::uint64_t> next{0};
-    const auto wanted = static_cast<std::uint64_t>(thread_count(threads));
-    const int team = static_cast<int>(wanted < count ? wanted : count);
+    const auto requested = static_cast<std::uint64_t>(thread_count(threads));
+    const int team = static_cast<int>(requested < count ? requested : count);
 
     const auto work = [&](int thread) {
         std::optional<std::uint64_t> ahead;

@@ -63,14 +63,14 @@ suite_table measure_suite(const std::vector<suite_case>& cases, const suite_requ
     suite_table table;
     const std::uint64_t elements =
         request.elements != 0 ? request.elements : default_elements(request.type);
-    const std::uint64_t wanted = elements * bytes_of(request.type);
-    measured_memory memory(std::max(memory_to_measure(), wanted), request.threads);
+    const std::uint64_t needed = elements * bytes_of(request.type);
+    measured_memory memory(std::max(memory_to_measure(), needed), request.threads);
     table.memory = memory.bytes().size();
     table.machine.threads = request.threads;
     const auto moved = static_cast<double>(table.memory);
     double& copy = table.machine.copy;
     take_turns(0, cancel, {}, [&] { copy = std::max(copy, moved / memory.copy_once()); });
-    const std::span<std::byte> values = memory.bytes().first(wanted);
+    const std::span<std::byte> values = memory.bytes().first(needed);
     const codec::tensor_facts facts = fill_normal(request.type, values);
     row_source rows(request.type, values, elements, facts);
     table.elements = rows.elements();

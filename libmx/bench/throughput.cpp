@@ -164,13 +164,13 @@ class pass_measurement {
         }
         const std::uint64_t elements =
             request_.elements != 0 ? request_.elements : default_elements(request_.type);
-        const std::uint64_t wanted = elements * bytes_of(request_.type);
-        measured_memory memory(std::max(memory_to_measure(), wanted), threads);
+        const std::uint64_t needed = elements * bytes_of(request_.type);
+        measured_memory memory(std::max(memory_to_measure(), needed), threads);
         result_.memory = memory.bytes().size();
         const auto moved = static_cast<double>(result_.memory);
         bandwidth b{threads, 0, 0};
         take_turns(0, cancel_, {}, [&] { b.copy = std::max(b.copy, moved / memory.copy_once()); });
-        const std::span<std::byte> values = memory.bytes().first(wanted);
+        const std::span<std::byte> values = memory.bytes().first(needed);
         const codec::tensor_facts facts = fill_normal(request_.type, values);
         row_source rows(request_.type, values, elements, facts);
         result_.elements = rows.elements();

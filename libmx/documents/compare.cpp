@@ -86,11 +86,11 @@ measured compare(const compare_options& o, const surroundings& around) {
     if (verdict) {
         sweep.more = request.recipes;
         plan = plan_sweep(sweep);
-        const analysis::analysis_request wanted = compare::request_of(plan, o.phase_sweep);
-        request.recipes = wanted.recipes;
-        request.factors = wanted.factors;
-        request.scale_groups = wanted.scale_groups;
-        request.decompose = wanted.decompose;
+        const analysis::analysis_request planned = compare::request_of(plan, o.phase_sweep);
+        request.recipes = planned.recipes;
+        request.factors = planned.factors;
+        request.scale_groups = planned.scale_groups;
+        request.decompose = planned.decompose;
     }
     analysis::analysis a = analysis::analyze(m.opened.tensors, request, m.control);
     report::document d;

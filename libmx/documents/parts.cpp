@@ -42,7 +42,7 @@ constexpr std::size_t most_head_bytes = std::size_t{1} << 26;
 // The line of the document that begins with the member `part`, without the comma at its end.
 std::string part_line(const std::string& path) {
     io::input_stream file(path);
-    const std::string wanted = fmt::format("\"{}\":", part_member);
+    const std::string key = fmt::format("\"{}\":", part_member);
     std::string line;
     std::size_t total = 0;
     std::vector<char> buffer(65536);
@@ -57,9 +57,9 @@ std::string part_line(const std::string& path) {
             if (stop == nullptr) break;
             at = stop + 1;
             if (line.starts_with("\"results\":")) no_part(path, "has results that are not a part");
-            if (line.starts_with(wanted)) {
+            if (line.starts_with(key)) {
                 if (line.ends_with(',')) line.pop_back();
-                return line.substr(wanted.size());
+                return line.substr(key.size());
             }
             line.clear();
         }

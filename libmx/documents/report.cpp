@@ -78,10 +78,10 @@ reported report(const report_options& o) {
     std::vector<analysis::result_list> results;
     std::vector<report::record_list> records;
     digests computed;
-    report::read_options wanted;
-    wanted.keep = kept;
+    report::read_options options;
+    options.keep = kept;
     for (const std::string& path : o.files) {
-        read.push_back(o.open(path, wanted));
+        read.push_back(o.open(path, options));
         report::results_file& content = read.back().content;
         const bool typed = content.kind == "analysis";
         results.push_back(typed ? analysis::results_of(content.results, path)

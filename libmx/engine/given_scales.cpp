@@ -37,8 +37,8 @@ std::optional<float> given_scales::of(const io::tensor_ref& tensor) const {
     const std::vector<io::tensor_info>& arrays = file_->tensors();
     std::optional<std::size_t> several;
     for (const std::string_view ending : endings) {
-        const std::string wanted = name + std::string(ending);
-        const auto found = std::ranges::find(arrays, wanted, &io::tensor_info::name);
+        const std::string array_name = name + std::string(ending);
+        const auto found = std::ranges::find(arrays, array_name, &io::tensor_info::name);
         if (found == arrays.end()) continue;
         const auto at = static_cast<std::size_t>(found - arrays.begin());
         if (found->elements == 1) return read(at);

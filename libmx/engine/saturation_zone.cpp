@@ -14,16 +14,18 @@ double magnitude_of(std::uint32_t bits) { return static_cast<double>(base::float
 
 int trailing_zeros(std::uint32_t u) { return u == 0 ? 32 : base::floor_log2(u & (0u - u)); }
 
-// The smallest float32 whose code satisfies `wanted`, which must be monotone in the magnitude.
-template <typename Wanted>
-std::uint32_t first_magnitude(const codec::block_params& p, bool negative, const Wanted& wanted) {
+// The smallest float32 whose code satisfies `condition`, which must be monotone in the magnitude.
+template <typename Condition>
+std::uint32_t first_magnitude(const codec::block_params& p, bool negative,
+                              const Condition& condition) {
     const std::uint32_t sign = negative ? base::f32_sign_mask : 0u;
     std::uint32_t below = 0;
     std::uint32_t above = largest_finite;
     while (above - below > 1) {
         const std::uint32_t middle = below + (above - below) / 2;
         // Draw 0 rounds up least.
-        const bool holds = wanted(format::encode_magnitude(p.element, p.mode, sign | middle, 0, 0));
+        const bool holds =
+            condition(format::encode_magnitude(p.element, p.mode, sign | middle, 0, 0));
         (holds ? above : below) = middle;
     }
     return above;

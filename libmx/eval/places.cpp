@@ -131,10 +131,10 @@ activation_file::activation_file(const std::string& path, const model_weights& m
     const auto offer = [&](const std::string& layer, std::string_view name, std::size_t count,
                            std::size_t cols) {
         const std::string whole = fmt::format("{}.{}", layer, name);
-        const bool wanted = std::ranges::any_of(patterns, [&](const std::string& g) {
+        const bool requested = std::ranges::any_of(patterns, [&](const std::string& g) {
             return base::glob_match(g, whole) && (name != "p" || g.ends_with(".p"));
         });
-        if (!wanted) return false;
+        if (!requested) return false;
         arrays_.emplace(whole, place_in_file{plan.size(), cols});
         plan.push_back({whole, tensor::dtype::f32, {count, cols}});
         return true;

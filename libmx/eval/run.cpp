@@ -108,12 +108,12 @@ std::vector<token_scores> scores_of_many(const run_request& q, const model_weigh
 }
 
 // Pairs of `count` parts, drawn by the seed, without repetition.
-std::vector<std::pair<std::size_t, std::size_t>> pairs_of(std::size_t count, std::size_t wanted,
+std::vector<std::pair<std::size_t, std::size_t>> pairs_of(std::size_t count, std::size_t requested,
                                                           std::uint64_t seed) {
     std::vector<std::pair<std::size_t, std::size_t>> pairs;
     const std::uint64_t name = base::tensor_id("mx.eval.pairs");
     const std::size_t most = count < 2 ? 0 : count * (count - 1) / 2;
-    for (std::uint64_t draw = 0; pairs.size() < std::min(wanted, most); draw += 2) {
+    for (std::uint64_t draw = 0; pairs.size() < std::min(requested, most); draw += 2) {
         const auto pick = [&](std::uint64_t index) {
             return static_cast<std::size_t>(base::random_u32({seed, name}, index) % count);
         };
@@ -222,9 +222,9 @@ void check_arms(const run_request& q, const model_weights& model, const std::vec
                              lab::to_string(*rule));
             }
         }
-        const bool asked = std::ranges::any_of(
+        const bool requested = std::ranges::any_of(
             a.settings, [](const lab::setting& s) { return s.value != "none"; });
-        if (asked && !changes_something(model, a)) {
+        if (requested && !changes_something(model, a)) {
             base::refuse("'{}' changes nothing in a forward pass, which has operands x and w",
                          a.name);
         }

@@ -428,14 +428,14 @@ void model_weights::check() {
             fail(path_, own, "is missing: the configuration says that the model has it");
         }
         const io::tensor_info& info = model_->reader().tensors()[at->second];
-        tensor::shape wanted = extents(where);
+        tensor::shape expected = extents(where);
         if (s.names == naming::gguf && where.what >= role::expert_gate) {
-            wanted.insert(wanted.begin(), s.experts);
+            expected.insert(expected.begin(), s.experts);
         }
-        if (info.shape != wanted) {
+        if (info.shape != expected) {
             fail(info.file, own,
                  fmt::format("has the shape {}, the configuration says {}",
-                             tensor::to_string(info.shape), tensor::to_string(wanted)));
+                             tensor::to_string(info.shape), tensor::to_string(expected)));
         }
         if (!info.note.empty()) fail(info.file, own, info.note);
     };

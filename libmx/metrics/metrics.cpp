@@ -36,11 +36,11 @@ std::uint64_t sum_of(std::span<const std::uint64_t> bins) {
 // The smallest bin edge that at least `percent` % of the blocks do not exceed. Bins descend from
 // ratio 1, so counting starts at the last one.
 double spread_quantile(const histograms& h, std::uint64_t total, std::uint64_t percent) {
-    const std::uint64_t wanted = (total * percent + 99) / 100;
+    const std::uint64_t rank = (total * percent + 99) / 100;
     std::uint64_t seen = 0;
     for (int bin = spread_bins; bin-- > 0;) {
         seen += h.spread[static_cast<std::size_t>(bin)];
-        if (seen >= wanted && seen > 0) return spread_edge(bin);
+        if (seen >= rank && seen > 0) return spread_edge(bin);
     }
     return 1.0;
 }

@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "libmx/engine/fused.hpp"
-#include "libmx/pages/asked_recipes.hpp"
 #include "libmx/pages/evidence.hpp"
+#include "libmx/pages/requested_recipes.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/policy/commands.hpp"
@@ -599,7 +599,7 @@ std::string confidence_words(const judged_model& m) {
 // The command whose scores answer "needs evaluation", of a model that has an embedding and matrices
 // named like those of language models; empty where no recipe is left, or a task was evaluated.
 std::string evaluation_command(const judged_model& m, const std::vector<group>& groups,
-                               const std::vector<asked_recipe>& asked) {
+                               const std::vector<requested_recipe>& requested) {
     const bool embeds = std::ranges::any_of(
         m.says.decisions, [](const decision& d) { return d.role == "embedding"; });
     const bool named = std::ranges::any_of(m.tensors, [](const policy::measured_tensor& t) {
@@ -609,7 +609,7 @@ std::string evaluation_command(const judged_model& m, const std::vector<group>& 
     for (const group& g : groups) {
         if (g.is == outcome::quantized && recipes.empty()) recipes.push_back(g.recipe);
     }
-    for (const asked_recipe& r : asked) recipes.push_back(r.recipe);
+    for (const requested_recipe& r : requested) recipes.push_back(r.recipe);
     if (!embeds || !named || m.says.of_a_step || m.files.size() != 1 || recipes.empty() ||
         m.says.confidence != "tensor error only") {
         return {};
@@ -721,11 +721,11 @@ report::section widths_section(const judged_model& m) {
 report::section missing_section(const judged_model& m) {
     report::section s{.heading = "Not measured"};
     std::size_t shown = 0;
-    for (const policy::missing_recipes& wanted : m.says.missing) {
+    for (const policy::missing_recipes& missing : m.says.missing) {
         if (shown++ == commands_shown) break;
-        const std::string command = policy::command_of(wanted, m.options);
-        s.notes.push_back(fmt::format("{}{}{}", listed(wanted.recipes),
-                                      wanted.needed ? ", needed for a decision" : "",
+        const std::string command = policy::command_of(missing, m.options);
+        s.notes.push_back(fmt::format("{}{}{}", listed(missing.recipes),
+                                      missing.needed ? ", needed for a decision" : "",
                                       command.empty() ? "." : ":"));
         if (!command.empty()) s.notes.push_back("$ " + command);
     }
@@ -790,11 +790,13 @@ std::string tensor_name(const judged_model& m, std::size_t tensor) {
 std::vector<report::section> verdict_sections(const judged_model& m, const verdict_context& c) {
     if (m.tensors.empty()) return {};
     const std::vector<group> groups = groups_of(m);
-    const std::vector<asked_recipe> asked = asked_recipes(m);
+    const std::vector<requested_recipe> requested = requested_recipes(m);
     report::section words{.heading = "Verdict"};
-    words.notes = asked.empty() ? recipe_sentences(m, groups) : asked_sentences(m, asked);
+    words.notes =
+        requested.empty() ? recipe_sentences(m, groups) : requested_sentences(m, requested);
     const std::vector<std::string> undecided = undecided_sentences(m, groups);
-    if (asked.empty()) words.notes.insert(words.notes.end(), undecided.begin(), undecided.end());
+    if (requested.empty())
+        words.notes.insert(words.notes.end(), undecided.begin(), undecided.end());
     if (words.notes.empty()) {
         const bool operands = std::ranges::any_of(m.says.decisions, &decision::operand);
         const bool in_few_bits = std::ranges::any_of(
@@ -812,20 +814,20 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
     }
     for (std::string& said : kept_sentences(m, groups)) words.notes.push_back(std::move(said));
     words.notes.insert(words.notes.end(), undecided.begin(),
-                       asked.empty() ? undecided.begin() : undecided.end());
-    if (asked.empty()) words.notes.push_back(cost_words(m));
+                       requested.empty() ? undecided.begin() : undecided.end());
+    if (requested.empty()) words.notes.push_back(cost_words(m));
     if (std::string tied = tied_words(m); !tied.empty()) words.notes.push_back(std::move(tied));
     for (const std::string& said : c.warnings) words.notes.push_back(said);
     if (auto assumed = assumption_words(m)) words.notes.push_back(std::move(*assumed));
     words.notes.push_back(confidence_words(m));
     std::vector<report::section> all{std::move(words)};
     for (report::section& s :
-         std::vector{asked.empty() ? classes_section(m, groups) : asked_table(m, asked),
+         std::vector{requested.empty() ? classes_section(m, groups) : requested_table(m, requested),
                      risks_section(m), baselines_section(m), kept_reasons_section(m, groups),
                      widths_section(m), missing_section(m)}) {
         if (!s.heading.empty()) all.push_back(std::move(s));
     }
-    if (const std::string command = evaluation_command(m, groups, asked); !command.empty()) {
+    if (const std::string command = evaluation_command(m, groups, requested); !command.empty()) {
         all[1].notes.push_back("What it does to the model, if that is a language model:");
         all[1].notes.push_back("$ " + command);
     }

@@ -24,7 +24,7 @@ bool of_groups(const report::given_command* by) {
 }  // namespace
 
 void missing_list::add(const measured_tensor& tensor, const std::string& recipe, bool needed) {
-    auto at = std::find_if(by_recipe_.begin(), by_recipe_.end(), [&](const wanted& w) {
+    auto at = std::find_if(by_recipe_.begin(), by_recipe_.end(), [&](const missing_recipe& w) {
         return w.recipe == recipe && w.needed == needed && alike(w.by, tensor.by);
     });
     if (at == by_recipe_.end()) at = by_recipe_.insert(at, {recipe, {}, needed, tensor.by});
@@ -33,7 +33,7 @@ void missing_list::add(const measured_tensor& tensor, const std::string& recipe,
 
 std::vector<missing_recipes> missing_list::take(std::size_t operands) {
     std::vector<missing_recipes> out;
-    for (wanted& w : by_recipe_) {
+    for (missing_recipe& w : by_recipe_) {
         if (w.tensors.size() == operands || w.tensors.size() > named_tensors ||
             of_groups(w.by.get())) {
             w.tensors.clear();

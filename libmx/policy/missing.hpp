@@ -26,13 +26,13 @@ class missing_list {
     std::vector<missing_recipes> take(std::size_t operands);
 
   private:
-    struct wanted {
+    struct missing_recipe {
         std::string recipe;
         std::vector<std::string> tensors;
         bool needed;
         std::shared_ptr<const report::given_command> by;
     };
-    std::vector<wanted> by_recipe_;
+    std::vector<missing_recipe> by_recipe_;
 };
 
 }  // namespace mx::policy

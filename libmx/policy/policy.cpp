@@ -247,15 +247,15 @@ std::string_view to_string(verdict v) {
 
 std::span<const setting_row> settings() { return setting_rows; }
 
-double policy::setting(std::string_view wanted) const {
+double policy::setting(std::string_view key) const {
     for (const rule& r : rules) {
-        if (r.is == rule_kind::setting && r.setting == wanted) return r.value;
+        if (r.is == rule_kind::setting && r.setting == key) return r.value;
     }
-    const auto* row = std::ranges::find(setting_rows, wanted, &setting_row::name);
+    const auto* row = std::ranges::find(setting_rows, key, &setting_row::name);
     if (row != setting_rows.end() && row->otherwise) return *row->otherwise;
     throw base::error(
         base::error_kind::usage,
-        fmt::format("the policy '{}' does not set {}: extend a policy that does", name, wanted));
+        fmt::format("the policy '{}' does not set {}: extend a policy that does", name, key));
 }
 
 std::string_view policy::role_of(std::string_view role, std::string_view tensor) const {

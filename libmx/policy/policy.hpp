@@ -67,7 +67,7 @@ struct policy {
     std::string extends;  ///< the policy that it extends, or empty
     std::vector<rule> rules;
 
-    double setting(std::string_view wanted) const;
+    double setting(std::string_view key) const;
     /// The role that the policy assigns to a tensor of role `role` named `tensor`.
     std::string_view role_of(std::string_view role, std::string_view tensor) const;
     /// The rule by which a role keeps its precision, or nullptr.

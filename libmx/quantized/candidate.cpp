@@ -96,17 +96,17 @@ block::view matrices(const tensor::shape& shape) {
     return v;
 }
 
-bool shapes_agree(const tensor::shape& wanted, const tensor::shape& have) {
-    if (have.size() == wanted.size()) return have == wanted;
+bool shapes_agree(const tensor::shape& expected, const tensor::shape& have) {
+    if (have.size() == expected.size()) return have == expected;
     std::size_t at = 0;
     for (const std::uint64_t extent : have) {
-        if (at < wanted.size() && extent == wanted[at]) {
+        if (at < expected.size() && extent == expected[at]) {
             ++at;
         } else if (extent != 1) {
             return false;
         }
     }
-    return std::all_of(wanted.begin() + static_cast<std::ptrdiff_t>(at), wanted.end(),
+    return std::all_of(expected.begin() + static_cast<std::ptrdiff_t>(at), expected.end(),
                        [](std::uint64_t extent) { return extent == 1; });
 }
 

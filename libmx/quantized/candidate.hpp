@@ -69,9 +69,9 @@ struct candidate {
 /// The matrices of a shape.
 block::view matrices(const tensor::shape& shape);
 
-/// Whether scales of shape `have` are those `wanted`: axes of one may be missing at the end of it,
-/// and any others may be axes of one.
-bool shapes_agree(const tensor::shape& wanted, const tensor::shape& have);
+/// Whether scales of shape `have` are those `expected`: axes of one may be missing at the end of
+/// it, and any others may be axes of one.
+bool shapes_agree(const tensor::shape& expected, const tensor::shape& have);
 
 /// Integers that are no numbers where an array of scales is next to them.
 bool is_integer(tensor::dtype t);

@@ -128,9 +128,9 @@ bool may_run_down(const quantized_layout& l, const tensor_info& codes) {
 bool one_for_each_matrix(const tensor::shape& shape, const tensor_info& scales) {
     if (scales.elements == 1) return true;
     if (shape.size() < 3) return false;
-    tensor::shape wanted = shape;
-    wanted[shape.size() - 2] = wanted.back() = 1;
-    return shapes_agree(wanted, scales.shape);
+    tensor::shape expected = shape;
+    expected[shape.size() - 2] = expected.back() = 1;
+    return shapes_agree(expected, scales.shape);
 }
 
 // Rows and columns of a block.
@@ -395,11 +395,11 @@ class search {
     bool confirm(const candidate& of, std::string& reason) {
         const tensor_info& c = of.code_info();
         const tensor_info& s = of.scale_info();
-        std::string wants;
-        const auto wanted = [&wants](const std::string& text) {
-            wants += (wants.empty() ? "" : "; ") + text;
+        std::string misfits;
+        const auto add_misfit = [&misfits](const std::string& text) {
+            misfits += (misfits.empty() ? "" : "; ") + text;
         };
-        if (taken_[of.scales]) wanted(fmt::format("{} belongs to another tensor", s.name));
+        if (taken_[of.scales]) add_misfit(fmt::format("{} belongs to another tensor", s.name));
         for (const quantized_layout& l : quantized_layouts) {
             if (taken_[of.scales]) break;
             if (!has_dtypes(l, of)) continue;
@@ -407,11 +407,11 @@ class search {
             if (std::optional<pairing> p = confirm(of, l, misfit)) {
                 return accept(std::move(*p), of, reason);
             }
-            wanted(misfit);
+            add_misfit(misfit);
         }
-        if (wants.empty()) wants = "no layout has these dtypes";
+        if (misfits.empty()) misfits = "no layout has these dtypes";
         reason = fmt::format("{} and {} are not decoded as one tensor: {}", described(c),
-                             described(s), wants);
+                             described(s), misfits);
         return false;
     }
 

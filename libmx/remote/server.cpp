@@ -107,7 +107,7 @@ void server::check_redirect(const http_request& from, const std::string& redirec
 
 http_answer server::ask(http_session& session, http_request& request, std::span<std::byte> body,
                         patience& p) {
-    const int wanted = request.begin ? 206 : 200;
+    const int expected = request.begin ? 206 : 200;
     std::string target = this->target();
     while (true) {
         request.url = target.empty() ? address_.url : target;
@@ -121,7 +121,7 @@ http_answer server::ask(http_session& session, http_request& request, std::span<
         if (p.stop) throw base::error(base::error_kind::cancelled, "cancelled");
         p.extend(static_cast<double>(answer.bytes) / least_bytes_per_second);
         const bool of_all = !opened_ && (answer.status == 200 || answer.status == 416);
-        if (answer.status == wanted || of_all) {
+        if (answer.status == expected || of_all) {
             share(target);  // the others may use it until it expires
             return answer;
         }

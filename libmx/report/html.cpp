@@ -254,13 +254,13 @@ void write_group(const std::vector<const figure*>& group, const shared_ranges& r
 // open; the others are folded until the script joins them into one.
 void write_figures(const std::vector<figure>& figures, bool more, const shared_ranges& ranges,
                    const sink& out) {
-    const auto wanted = [&](const figure& f) { return f.more == more; };
-    const auto count = std::ranges::count_if(figures, wanted);
+    const auto belongs = [&](const figure& f) { return f.more == more; };
+    const auto count = std::ranges::count_if(figures, belongs);
     if (count == 0) return;
     if (more) {
         std::string titles;
         for (const figure& f : figures) {
-            if (wanted(f)) titles += (titles.empty() ? "" : "; ") + f.title;
+            if (belongs(f)) titles += (titles.empty() ? "" : "; ") + f.title;
         }
         out(fmt::format("<details class=\"more\">\n<summary>{}: {}</summary>\n",
                         plural(static_cast<std::size_t>(count), "more figure"), shown(titles)));
@@ -268,13 +268,13 @@ void write_figures(const std::vector<figure>& figures, bool more, const shared_r
     out("<div class=\"figures\">\n");
     std::set<std::string> written;
     for (const figure& f : figures) {
-        if (!wanted(f)) continue;
+        if (!belongs(f)) continue;
         if (f.group.empty()) {
             write_figure(f, ranges, out);
         } else if (written.insert(f.group).second) {
             std::vector<const figure*> group;
             for (const figure& other : figures) {
-                if (other.group == f.group && wanted(other)) group.push_back(&other);
+                if (other.group == f.group && belongs(other)) group.push_back(&other);
             }
             write_group(group, ranges, out);
         }

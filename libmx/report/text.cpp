@@ -78,17 +78,17 @@ std::string elided(const letters& name, const std::vector<std::size_t>& columns,
         }
         return sum <= width;
     };
-    std::vector<std::size_t> wanted;
+    std::vector<std::size_t> order;
     for (const std::size_t c : columns) {
         const std::size_t last = std::min(c, name.size() - 1);  // of a name that another continues
         kept[last] = true;
-        for (std::size_t i = last; i < name.size() && !separates(name[i]); ++i) wanted.push_back(i);
+        for (std::size_t i = last; i < name.size() && !separates(name[i]); ++i) order.push_back(i);
     }
     if (!fits()) return {};
-    std::ranges::sort(wanted, std::greater());
-    for (std::size_t i = name.size(); i-- > 0 && !separates(name[i]);) wanted.push_back(i);
-    for (std::size_t i = 0; i < name.size(); ++i) wanted.push_back(i);
-    for (const std::size_t i : wanted) {
+    std::ranges::sort(order, std::greater());
+    for (std::size_t i = name.size(); i-- > 0 && !separates(name[i]);) order.push_back(i);
+    for (std::size_t i = 0; i < name.size(); ++i) order.push_back(i);
+    for (const std::size_t i : order) {
         const bool was = kept[i];
         kept[i] = true;
         if (!fits()) kept[i] = was;

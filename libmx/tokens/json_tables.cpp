@@ -148,9 +148,9 @@ class json_tokenizer {
         }
     }
 
-    void expect(json& step, const char* name, const json& wanted) const {
+    void expect(json& step, const char* name, const json& expected) const {
         const json value = take(step, name);
-        if (value == wanted) return;
+        if (value == expected) return;
         refuse(fmt::format("its {} is {}, which mx does not follow", name, shown(value)));
     }
 

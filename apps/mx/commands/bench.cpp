@@ -65,9 +65,9 @@ tensor::dtype dtype_of(const std::string& name) {
 
 // The requested entry of `list`, or all that can run here.
 template <typename Backend>
-std::vector<const Backend*> backends_of(const std::string& asked, std::span<const Backend> list,
+std::vector<const Backend*> backends_of(const std::string& requested, std::span<const Backend> list,
                                         const Backend& (*named)(std::string_view)) {
-    if (asked != every_backend) return {&named(chosen_backend(asked).name)};
+    if (requested != every_backend) return {&named(chosen_backend(requested).name)};
     std::vector<const Backend*> all;
     for (const Backend& b : list) {
         if (b.available()) all.push_back(&b);
@@ -76,8 +76,9 @@ std::vector<const Backend*> backends_of(const std::string& asked, std::span<cons
 }
 
 // One thread and the default number of threads, or the requested numbers.
-std::vector<int> threads_of(const std::vector<int>& asked) {
-    std::vector<int> threads = asked.empty() ? std::vector<int>{1, base::thread_count(0)} : asked;
+std::vector<int> threads_of(const std::vector<int>& requested) {
+    std::vector<int> threads =
+        requested.empty() ? std::vector<int>{1, base::thread_count(0)} : requested;
     std::sort(threads.begin(), threads.end());
     threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
     return threads;

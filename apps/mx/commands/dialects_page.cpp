@@ -62,9 +62,9 @@ std::string words() {
 }
 
 std::string question(const conformance::disagreement& d, const conformance::respondent& who) {
-    const std::string_view asked = d.kind == conformance::probe::row ? " under" : " to";
+    const std::string_view preposition = d.kind == conformance::probe::row ? " under" : " to";
     const std::string_view what = d.kind == conformance::probe::e8m0 ? "e8m0" : who.question;
-    return fmt::format("**{}**{} `{}`", plain(who.dialect), asked, what);
+    return fmt::format("**{}**{} `{}`", plain(who.dialect), preposition, what);
 }
 
 std::string disagreements() {

@@ -25,16 +25,16 @@ struct merge_options {
 
 constexpr std::string_view converts = "quantize";
 
-// The file name of part `wanted`, derived from that of another part: part-3.json from part-2.json.
-std::string path_for(std::uint64_t wanted, const documents::part_head& other) {
+// The file name of a part, derived from that of another: part-3.json from part-2.json.
+std::string path_for(std::uint64_t part, const documents::part_head& other) {
     const std::string number = std::to_string(other.number.index);
     const std::size_t slash = other.path.rfind('/');
     const std::size_t at = other.path.rfind(number);
     if (at == std::string::npos || (slash != std::string::npos && at < slash)) {
-        return fmt::format("{}.{}", other.path, wanted);
+        return fmt::format("{}.{}", other.path, part);
     }
     std::string path = other.path;
-    return path.replace(at, number.size(), std::to_string(wanted));
+    return path.replace(at, number.size(), std::to_string(part));
 }
 
 // The command of the run, with its files. A part may come from others, so that mx opens what it
@@ -50,14 +50,14 @@ report::command_line run_of(const merge_options& o, const documents::part_head& 
     for (const auto& [name, value] :
          {std::pair("policy", o.policy), std::pair("eval", o.eval), std::pair("plan", o.plan)}) {
         const auto at = std::ranges::find(line.options, name, &report::given_option::name);
-        const bool wanted = at != line.options.end() && documents::names_file(*at);
-        if (wanted && value.empty()) {
+        const bool needed = at != line.options.end() && documents::names_file(*at);
+        if (needed && value.empty()) {
             refuse("{}: was made with --{} '{}': give the file to mx merge, too",
                    base::printable(part.path), name, at->value.value_or(""));
         }
-        if (!wanted && !value.empty())
+        if (!needed && !value.empty())
             refuse("--{}: the parts were made without a file of it", name);
-        if (wanted) line.set(name, {value});
+        if (needed) line.set(name, {value});
     }
     for (const report::given_option& option : line.options) {
         if (option.name != "recipe" && option.name != "baseline") continue;
@@ -67,11 +67,11 @@ report::command_line run_of(const merge_options& o, const documents::part_head& 
 }
 
 // A shell command that makes a part.
-std::string command_for(std::uint64_t wanted, const documents::part_head& other,
+std::string command_for(std::uint64_t part, const documents::part_head& other,
                         report::command_line line) {
-    line.options.push_back({"shard", fmt::format("{}/{}", wanted, other.number.count)});
+    line.options.push_back({"shard", fmt::format("{}/{}", part, other.number.count)});
     if (other.page_sums) line.options.push_back({"page-sums"});
-    line.options.push_back({line.command == converts ? "output" : "json", path_for(wanted, other)});
+    line.options.push_back({line.command == converts ? "output" : "json", path_for(part, other)});
     return line.text();
 }
 

@@ -73,14 +73,14 @@ int run_fit(const fit_options& o) {
     const engine::run_control control = control_of(o.run);
     request.threads = control.threads;
     request.cancel = control.cancel;
-    fit::run_request asked = o.runs;
-    asked.with_bits = request.is == fit::form::precision;
+    fit::run_request runs_request = o.runs;
+    runs_request.with_bits = request.is == fit::form::precision;
     outputs to(o.out, {o.file});
     io::input_stream file(o.file);
     const report::csv_table table =
         report::read_csv([&](std::span<char> out) { return file.read(out); }, o.file);
-    const fit::runs all = fit::runs_of(table, asked);
-    if (asked.with_bits && all.bits.empty() && !all.post) {
+    const fit::runs all = fit::runs_of(table, runs_request);
+    if (runs_request.with_bits && all.bits.empty() && !all.post) {
         refuse("--form precision needs columns of bits: P_w, P_a or others that begin with P_");
     }
     if (all.kept.empty()) {

@@ -66,15 +66,15 @@ vector_source tensor_source_of(const std::vector<engine::tensor_ref>& tensors,
                                const vector_request& request) {
     const codec::recipe& r = request.recipe;
     const std::uint64_t row = row_blocks_of(r);
-    const std::uint64_t wanted = request.blocks != 0 ? request.blocks : default_vector_blocks(r);
-    const std::uint64_t each = (wanted + tensors.size() - 1) / tensors.size();
+    const std::uint64_t requested = request.blocks != 0 ? request.blocks : default_vector_blocks(r);
+    const std::uint64_t each = (requested + tensors.size() - 1) / tensors.size();
     vector_source out;
     std::vector<std::byte> scratch;
     std::uint64_t taken = 0;
     for (const engine::tensor_ref& t : tensors) {
         const whole_blocks blocks = blocks_of(t.info(), r);
         const auto source = t.file->open(t.index);
-        std::uint64_t count = std::min({each, blocks.count(), wanted - taken});
+        std::uint64_t count = std::min({each, blocks.count(), requested - taken});
         count -= count % row;
         for (std::uint64_t k = 0; k < count; ++k) {
             // Blocks of the same row stay adjacent.

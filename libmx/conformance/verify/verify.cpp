@@ -20,10 +20,10 @@ namespace fs = std::filesystem;
 
 const vector_kind& kind_of(const vector_file& file, const verify_options& options) {
     const std::string* name = file.find("kind");
-    const std::string wanted =
+    const std::string kind_name =
         name == nullptr && options.recipe ? std::string("blocks") : file.at("kind");
-    if (const vector_kind* kind = base::find_named(vector_kinds, wanted)) return *kind;
-    file.fail("{}", base::unknown("kind of vectors in the metadata", wanted,
+    if (const vector_kind* kind = base::find_named(vector_kinds, kind_name)) return *kind;
+    file.fail("{}", base::unknown("kind of vectors in the metadata", kind_name,
                                   base::names_of(vector_kinds)));
 }
 

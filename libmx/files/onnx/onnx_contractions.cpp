@@ -178,13 +178,13 @@ void transpose(followed_value& v, std::vector<std::int64_t> order) {
 
 // The extents that a Reshape asks for: 0 keeps an axis, -1 is what is left.
 std::optional<tensor::shape> reshaped(const tensor::shape& from,
-                                      const std::vector<std::int64_t>& wanted) {
+                                      const std::vector<std::int64_t>& requested) {
     std::uint64_t elements = 1, known = 1;
     for (const std::uint64_t n : from) elements *= n;  // of a tensor, checked
     tensor::shape to;
     std::optional<std::size_t> open;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        std::int64_t n = wanted[i];
+    for (std::size_t i = 0; i < requested.size(); ++i) {
+        std::int64_t n = requested[i];
         if (n == 0 && i < from.size()) n = static_cast<std::int64_t>(from[i]);
         if (n == -1 && !open) {
             open = i;

@@ -48,17 +48,17 @@ class tensor_reader {
         : graph_(graph), file_(file), name_(name) {}
 
     torch_tensor read(pickle_ref ref) const {
-        torch_call asked;
-        const pickle_ref value = unwrapped(graph_, ref, asked);
+        torch_call call;
+        const pickle_ref value = unwrapped(graph_, ref, call);
         if (graph_.kind(value) == pickle_kind::persistent) return bare(value);
-        if (asked.function == nullptr) fail("is not a tensor");
-        switch (asked.function->meaning) {
+        if (call.function == nullptr) fail("is not a tensor");
+        switch (call.function->meaning) {
             case torch_meaning::view:
             case torch_meaning::typed_view:
-                return view(asked);
+                return view(call);
             case torch_meaning::unreadable: {
                 torch_tensor out;
-                out.note = asked.function->note;
+                out.note = call.function->note;
                 out.shape = {0};
                 return out;
             }
@@ -110,8 +110,8 @@ class tensor_reader {
         return out;
     }
 
-    torch_tensor view(const torch_call& asked) const {
-        const pickle_ref args = asked.arguments;
+    torch_tensor view(const torch_call& call) const {
+        const pickle_ref args = call.arguments;
         torch_tensor out;
         read_storage(graph_.at(args, 0), out);
         const auto offset = graph_.count(graph_.at(args, 1));
@@ -127,7 +127,7 @@ class tensor_reader {
         out.shape = *shape;
         out.strides = *strides;
         std::size_t next = 6;
-        if (asked.function->meaning == torch_meaning::typed_view) {
+        if (call.function->meaning == torch_meaning::typed_view) {
             const pickle_ref type = graph_.at(args, next++);
             out.type = dtype_of(graph_, type);
             if (out.type == nullptr) {
@@ -171,12 +171,12 @@ const torch_dtype* dtype_of(const pickle_graph& graph, pickle_ref ref) {
 }
 
 bool is_tensor(const pickle_graph& graph, pickle_ref ref) {
-    torch_call asked;
-    const pickle_ref value = unwrapped(graph, ref, asked);
+    torch_call call;
+    const pickle_ref value = unwrapped(graph, ref, call);
     if (graph.kind(value) == pickle_kind::persistent) return true;
-    return asked.function != nullptr && (asked.function->meaning == torch_meaning::view ||
-                                         asked.function->meaning == torch_meaning::typed_view ||
-                                         asked.function->meaning == torch_meaning::unreadable);
+    return call.function != nullptr && (call.function->meaning == torch_meaning::view ||
+                                        call.function->meaning == torch_meaning::typed_view ||
+                                        call.function->meaning == torch_meaning::unreadable);
 }
 
 torch_tensor read_tensor(const pickle_graph& graph, pickle_ref ref, const std::string& file,

@@ -32,9 +32,9 @@ class block_values final : public byte_source {
         while (!out.empty()) {
             const std::uint64_t first = offset / decoded_;
             auto skip = static_cast<std::size_t>(offset % decoded_);
-            const std::uint64_t wanted = (skip + out.size() + decoded_ - 1) / decoded_;
+            const std::uint64_t needed = (skip + out.size() + decoded_ - 1) / decoded_;
             const std::uint64_t most = gguf_piece_bytes / type_->block_bytes;
-            stored.resize(static_cast<std::size_t>(std::min(wanted, most) * type_->block_bytes));
+            stored.resize(static_cast<std::size_t>(std::min(needed, most) * type_->block_bytes));
             blocks_->read(first * type_->block_bytes, stored);
             for (std::size_t at = 0; at < stored.size(); at += type_->block_bytes) {
                 const std::size_t count = std::min<std::size_t>(decoded_ - skip, out.size());

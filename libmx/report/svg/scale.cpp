@@ -81,11 +81,12 @@ std::vector<tick> linear_ticks(double low, double high, double step, bool share)
 }
 
 // Several decades: powers of ten; fewer: 1, 2 and 5 in each; otherwise multiples of a step.
-std::vector<tick> log_ticks(double low, double high, int wanted, bool share) {
+std::vector<tick> log_ticks(double low, double high, int requested, bool share) {
     std::vector<double> values = decades(low, high, 1, {1});
     if (values.size() < 3) values = decades(low, high, 1, {1, 2, 5});
-    if (values.size() < 3) return linear_ticks(low, high, round_step((high - low) / wanted), share);
-    for (int stride = 2; static_cast<int>(values.size()) > 2 * wanted; ++stride) {
+    if (values.size() < 3)
+        return linear_ticks(low, high, round_step((high - low) / requested), share);
+    for (int stride = 2; static_cast<int>(values.size()) > 2 * requested; ++stride) {
         values = decades(low, high, stride, {1});
     }
     std::vector<tick> out;
@@ -119,7 +120,7 @@ void widen(double& low, double& high) {
     }
 }
 
-scale linear(const axis& a, const extent& values, int wanted, margin m) {
+scale linear(const axis& a, const extent& values, int requested, margin m) {
     scale s;
     s.low = values.empty() ? 0 : values.low();
     s.high = values.empty() ? 1 : values.high();
@@ -133,7 +134,7 @@ scale linear(const axis& a, const extent& values, int wanted, margin m) {
     if (s.low > s.high) std::swap(s.low, s.high);
     widen(s.low, s.high);
     if (m == margin::round && s.low > 0 && s.low < s.high / 4 && !a.low) s.low = 0;
-    double step = round_step((s.high - s.low) / wanted);
+    double step = round_step((s.high - s.low) / requested);
     if (values.whole() && !a.share) step = std::max(step, 1.0);
     if (m != margin::none) {
         if (!a.low) s.low = std::floor(s.low / step + 1e-9) * step;
@@ -145,7 +146,7 @@ scale linear(const axis& a, const extent& values, int wanted, margin m) {
     return s;
 }
 
-scale logarithmic(const axis& a, const extent& values, int wanted, margin m) {
+scale logarithmic(const axis& a, const extent& values, int requested, margin m) {
     scale s;
     s.log = true;
     const bool fixed_low = a.low && *a.low >= smallest;
@@ -167,7 +168,7 @@ scale logarithmic(const axis& a, const extent& values, int wanted, margin m) {
         if (!fixed_low) s.low = round_with(s.low, false);
         if (!fixed_high) s.high = round_with(s.high, true);
     }
-    s.ticks = log_ticks(s.low, s.high, wanted, a.share);
+    s.ticks = log_ticks(s.low, s.high, requested, a.share);
     return s;
 }
 
@@ -198,7 +199,7 @@ int scale::beyond(double x) const {
     return x >= low ? 0 : -1;
 }
 
-scale scale_of(const axis& a, const extent& values, int wanted, margin m) {
+scale scale_of(const axis& a, const extent& values, int requested, margin m) {
     const auto finite = [](std::optional<double> x) {
         const bool usable = x && std::isfinite(*x) && std::abs(*x) <= largest;
         return usable ? x : std::optional<double>();
@@ -207,7 +208,7 @@ scale scale_of(const axis& a, const extent& values, int wanted, margin m) {
     clean.low = finite(a.low);
     clean.high = finite(a.high);
     const bool log = a.log && !values.empty() && values.has_positive();
-    return log ? logarithmic(clean, values, wanted, m) : linear(clean, values, wanted, m);
+    return log ? logarithmic(clean, values, requested, m) : linear(clean, values, requested, m);
 }
 
 }  // namespace mx::report::svg

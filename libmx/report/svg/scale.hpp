@@ -55,9 +55,9 @@ struct scale {
 /// Whether limits that are not set are extended to round values and towards zero.
 enum class margin { round, round_from_zero, none };
 
-/// The scale of `a` for values in `values`, with about `wanted` ticks. A logarithmic axis without
-/// positive values becomes linear.
-scale scale_of(const axis& a, const extent& values, int wanted, margin m = margin::round);
+/// The scale of `a` for values in `values`, with about `requested` ticks. A logarithmic axis
+/// without positive values becomes linear.
+scale scale_of(const axis& a, const extent& values, int requested, margin m = margin::round);
 
 /// The smallest of 1, 2 and 5 times powers of ten that is not below `x` > 0.
 double round_above(double x);

@@ -219,8 +219,8 @@ cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
     std::vector<engine::skipped_tensor> left_out;  // the analysis reports them as well
     const std::vector<engine::tensor_ref> numeric = engine::numeric_only(tensors, left_out);
     report.summaries.resize(request.recipes.size());
-    analysis::analysis_request wanted = request;
-    wanted.decompose = true;
+    analysis::analysis_request with_parts = request;
+    with_parts.decompose = true;
     const auto added = std::make_shared<report::record_list>();
     std::vector<std::size_t> group_of;  // by tensor
     std::vector<member_facts> facts;    // by group and recipe
@@ -236,14 +236,14 @@ cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
     };
     std::optional<block_surveyor> surveyor;
     if (request.groups.empty()) {
-        surveyor.emplace(wanted, take);
+        surveyor.emplace(with_parts, take);
     } else {
         analysis::grouping groups = analysis::group_tensors(numeric, request.groups, request.roles);
         group_of = groups.group_of;
         facts.resize(groups.groups.size() * recipes);
-        surveyor.emplace(wanted, take, std::move(groups));
+        surveyor.emplace(with_parts, take, std::move(groups));
     }
-    analysis::analysis a = analysis::analyze(tensors, wanted, control, &*surveyor);
+    analysis::analysis a = analysis::analyze(tensors, with_parts, control, &*surveyor);
     report.skipped = std::move(a.skipped);
     report.sums = std::move(a.sums);
     if (!group_of.empty()) {

@@ -148,12 +148,12 @@ std::vector<std::vector<measured_remedy>> measure_remedies(
     const std::vector<engine::tensor_ref>& tensors, const recipe& r,
     const engine::run_request& request, const engine::run_control& control) {
     const std::vector<remedy> tried = remedies_of(r);
-    engine::run_request wanted = request;
-    wanted.share.reset();  // a separate run, also when results are merged
-    wanted.recipes.clear();
-    for (const remedy& m : tried) wanted.recipes.push_back(m.recipe);
+    engine::run_request separate = request;
+    separate.share.reset();  // a separate run, also when results are merged
+    separate.recipes.clear();
+    for (const remedy& m : tried) separate.recipes.push_back(m.recipe);
     std::vector<std::vector<measured_remedy>> out(tensors.size());
-    for (const block_survey& s : survey_blocks(tensors, wanted, control)) {
+    for (const block_survey& s : survey_blocks(tensors, separate, control)) {
         out[s.tensor].push_back(measured(tried[s.recipe], s));
     }
     const std::vector<report::value> bf16 = bf16_cast_rmse(tensors, request, control);

@@ -147,10 +147,10 @@ sweep_plan plan_sweep(const sweep_request& request) {
     }
     plan.baseline = plan.cells.front();
     if (request.baseline.empty()) return plan;
-    const codec::recipe wanted = codec::parse_recipe(request.baseline);
-    const auto at = std::ranges::find(plan.cells, wanted, &cell::recipe);
+    const codec::recipe baseline = codec::parse_recipe(request.baseline);
+    const auto at = std::ranges::find(plan.cells, baseline, &cell::recipe);
     plan.baseline_is_cell = at != plan.cells.end();
-    plan.baseline = plan.baseline_is_cell ? *at : make_cell(wanted, request.seeds, plan.recipes);
+    plan.baseline = plan.baseline_is_cell ? *at : make_cell(baseline, request.seeds, plan.recipes);
     return plan;
 }
 

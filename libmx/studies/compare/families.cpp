@@ -24,9 +24,9 @@ codec::recipe scale_identity(const codec::recipe& r) {
     return common;
 }
 
-// Groups cells by `identity`; `wanted(group so far, cell)` decides whether a cell joins.
-template <typename Identity, typename Wanted>
-std::vector<family> group(const sweep_plan& plan, const Identity& identity, const Wanted& wanted) {
+// Groups cells by `identity`; `joins(group so far, cell)` decides whether a cell joins.
+template <typename Identity, typename Joins>
+std::vector<family> group(const sweep_plan& plan, const Identity& identity, const Joins& joins) {
     std::vector<family> families;
     std::vector<codec::recipe> identities;
     for (std::size_t c = 0; c < plan.cells.size(); ++c) {
@@ -37,7 +37,7 @@ std::vector<family> group(const sweep_plan& plan, const Identity& identity, cons
             identities.push_back(id);
             families.push_back({codec::to_string(under_first_rule(r)), {}});
         }
-        if (wanted(families[at], r)) families[at].cells.push_back(c);
+        if (joins(families[at], r)) families[at].cells.push_back(c);
     }
     std::erase_if(families, [](const family& f) { return f.cells.size() < 2; });
     return families;

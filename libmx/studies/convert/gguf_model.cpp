@@ -247,11 +247,11 @@ gguf_model of_folder(const std::vector<assigned_tensor>& tensors, const std::str
         known.insert(name);
         const assigned_tensor& t = *at->second;
         const io::tensor_info& info = t.tensor.info();
-        const tensor::shape wanted = llm::extents_of(shape, p);
-        if (info.shape != wanted) {
+        const tensor::shape expected = llm::extents_of(shape, p);
+        if (info.shape != expected) {
             refuse_folder(info.file, name,
                           fmt::format("has the shape {}, the configuration says {}",
-                                      tensor::to_string(info.shape), tensor::to_string(wanted)));
+                                      tensor::to_string(info.shape), tensor::to_string(expected)));
         }
         if (!info.note.empty()) refuse_folder(info.file, name, info.note);
         if (tensor::row_of(info.type).to_f32 != tensor::widening::exact) {

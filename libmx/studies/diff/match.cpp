@@ -102,14 +102,14 @@ std::string obstacle(const directory& all, const std::string& name,
 matched_dumps match_dumps(std::span<const io::reader* const> dumps,
                           std::span<const std::string> paths,
                           const std::vector<engine::tensor_ref>& chosen) {
-    std::set<std::pair<const io::reader*, std::size_t>> wanted;
-    for (const engine::tensor_ref& t : chosen) wanted.emplace(t.file, t.index);
+    std::set<std::pair<const io::reader*, std::size_t>> selected;
+    for (const engine::tensor_ref& t : chosen) selected.emplace(t.file, t.index);
     const directory all(dumps, paths);
     matched_dumps result;
     for (const std::string& name : all.names()) {
         std::vector<engine::tensor_ref> refs = all.found(name);
         const bool any = std::ranges::any_of(refs, [&](const engine::tensor_ref& t) {
-            return wanted.contains({t.file, t.index});
+            return selected.contains({t.file, t.index});
         });
         if (!any) continue;
         const std::string reason = obstacle(all, name, refs, paths);

@@ -130,7 +130,7 @@ class panel_map final : public engine::panel_visitor {
             k.index = index;
             k.poisoned = r.poisoned != 0;
             k.excess = r.excess(to_.normal_);
-            if (!wanted(k)) continue;
+            if (!is_kept(k)) continue;
             k.outer_amax = result.outer.amax;
             fill(k, s, d, b, params);
             kept_.insert(std::upper_bound(kept_.begin(), kept_.end(), k, worse), std::move(k));
@@ -138,7 +138,7 @@ class panel_map final : public engine::panel_visitor {
         }
     }
 
-    bool wanted(const kept_block& k) const {
+    bool is_kept(const kept_block& k) const {
         if (to_.only_) return k.index == *to_.only_;
         if (kept_.size() < to_.worst_) return true;
         return !kept_.empty() && worse(k, kept_.back());

@@ -18,11 +18,11 @@ namespace {
 
 const double inf = std::numeric_limits<double>::infinity();
 
-scale made(const axis& a, const std::vector<double>& values, int wanted = 5,
+scale made(const axis& a, const std::vector<double>& values, int requested = 5,
            margin m = margin::round) {
     extent e;
     for (const double x : values) e.add(x);
-    return scale_of(a, e, wanted, m);
+    return scale_of(a, e, requested, m);
 }
 
 std::vector<std::string> texts(const scale& s) {

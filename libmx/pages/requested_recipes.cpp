@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pages/asked_recipes.hpp"
+#include "libmx/pages/requested_recipes.hpp"
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ using report::cell;
 constexpr std::size_t sentences = 3;
 
 struct pooled_recipe {
-    asked_recipe of;
+    requested_recipe of;
     metrics::row normal{};
     double noise = 0;  // squared errors over the squares of each tensor, times its elements
 
@@ -50,7 +50,7 @@ report::value decibels(double db) {
 
 }  // namespace
 
-std::vector<asked_recipe> asked_recipes(const policy::judged_model& m) {
+std::vector<requested_recipe> requested_recipes(const policy::judged_model& m) {
     bool undecided = false;
     for (const policy::decision& d : m.says.decisions) {
         if (d.figures != nullptr) return {};
@@ -72,24 +72,24 @@ std::vector<asked_recipe> asked_recipes(const policy::judged_model& m) {
             at->add(m, i, measured.result());
         }
     }
-    std::vector<asked_recipe> asked;
+    std::vector<requested_recipe> requested;
     for (pooled_recipe& p : all) {
         if (p.of.elements == 0) continue;
         p.of.sqnr_db =
             base::decibels_of_root(std::sqrt(p.noise / static_cast<double>(p.of.elements)));
         p.of.normal_db = p.normal.sqnr_db;
-        asked.push_back(std::move(p.of));
+        requested.push_back(std::move(p.of));
     }
-    return asked;
+    return requested;
 }
 
-std::vector<std::string> asked_sentences(const policy::judged_model& m,
-                                         const std::vector<asked_recipe>& asked) {
+std::vector<std::string> requested_sentences(const policy::judged_model& m,
+                                             const std::vector<requested_recipe>& requested) {
     std::vector<std::string> said;
-    for (const asked_recipe& r : asked) {
+    for (const requested_recipe& r : requested) {
         if (said.size() == sentences) {
             said.push_back(
-                fmt::format("- {} more recipes: see the table.", asked.size() - sentences));
+                fmt::format("- {} more recipes: see the table.", requested.size() - sentences));
             break;
         }
         const auto over = [](double ratio) { return report::significant_text(ratio, 3); };
@@ -114,7 +114,8 @@ std::vector<std::string> asked_sentences(const policy::judged_model& m,
     return said;
 }
 
-report::section asked_table(const policy::judged_model& m, const std::vector<asked_recipe>& asked) {
+report::section requested_table(const policy::judged_model& m,
+                                const std::vector<requested_recipe>& requested) {
     const byte_unit unit = unit_of(m.says.totals.stored);
     report::section s{
         .heading = "These recipes, over all operands",
@@ -125,7 +126,7 @@ report::section asked_table(const policy::judged_model& m, const std::vector<ask
              "sqnr_db", "normal_db",
              column_of("ratio", "largest error\n/ normal", cell::significant, 3),
              column_of("worst", "of", cell::name)})};
-    for (const asked_recipe& r : asked) {
+    for (const requested_recipe& r : requested) {
         s.add(r.recipe, r.tensors, r.bits(), static_cast<double>(r.stored) / unit.bytes,
               static_cast<double>(r.bytes) / unit.bytes, decibels(r.sqnr_db), decibels(r.normal_db),
               r.worst_ratio, tensor_name(m, r.worst));

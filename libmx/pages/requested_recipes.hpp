@@ -12,7 +12,7 @@
 namespace mx::pages {
 
 /// A measured recipe over the operands of products, each divided by its RMS.
-struct asked_recipe {
+struct requested_recipe {
     std::string recipe;
     std::size_t tensors = 0;
     std::uint64_t elements = 0, stored = 0, bytes = 0;
@@ -25,13 +25,14 @@ struct asked_recipe {
 
 /// In the order in which they were measured. Whether there are any: none where no class of the
 /// model is undecided, or a recipe is recommended for one.
-std::vector<asked_recipe> asked_recipes(const policy::judged_model& m);
+std::vector<requested_recipe> requested_recipes(const policy::judged_model& m);
 
 /// A sentence for each of the first recipes.
-std::vector<std::string> asked_sentences(const policy::judged_model& m,
-                                         const std::vector<asked_recipe>& asked);
+std::vector<std::string> requested_sentences(const policy::judged_model& m,
+                                             const std::vector<requested_recipe>& requested);
 
 /// All of them as a table.
-report::section asked_table(const policy::judged_model& m, const std::vector<asked_recipe>& asked);
+report::section requested_table(const policy::judged_model& m,
+                                const std::vector<requested_recipe>& requested);
 
 }  // namespace mx::pages
