@@ -29,7 +29,8 @@ OTHERS = {
     "bf16 activations": "scheme=su.coded.bf16_act",
     "forward only": "scheme=su.coded.no_bp_quant",
 }
-KEEP = 500  # steps between the checkpoints at which these are compared
+KEEP = 500  # steps between checkpoints that are kept
+COMPARE = 1000  # steps between those at which the precisions are compared
 
 
 table = runpy.run_path(str(SOURCE / "scripts/reproduce-su-training.py"))["table"]
@@ -132,7 +133,7 @@ def print_tables(program, folder):
         lines += [f"Probes after step 300 whose last block's gains keep less than 0.8: {low} of {len(late)}.", ""]
     lines += ["### The same parameters and batch under other precisions", ""]
     rows = []
-    for step in range(KEEP, steps_of(coded) + 1, KEEP):
+    for step in range(COMPARE, steps_of(coded) + 1, COMPARE):
         rows += under_other_precisions(program, folder, "E4M3 as coded", step)
     lines += table(["step: precision", *head], rows)
     lines += ["### Gains", ""]

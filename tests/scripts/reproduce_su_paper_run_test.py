@@ -25,7 +25,7 @@ class Trainings(unittest.TestCase):
         return out.getvalue()
 
     def test_a_run_in_two_sittings_gives_the_tables_of_one(self):
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(study, "KEEP", 50):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.multiple(study, KEEP=50, COMPARE=50):
             whole = self.tables(f"{folder}/whole", 110)
             self.tables(f"{folder}/parts", 60)
             self.assertEqual(self.tables(f"{folder}/parts", 110), whole)
