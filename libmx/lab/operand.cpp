@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libmx/codec/block_params.hpp"
-#include "libmx/codec/plain_block.hpp"
+#include "libmx/codec/quantizer.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/engine/amax_pass.hpp"
 #include "libmx/studies/products/quantized_operand.hpp"
@@ -35,22 +35,6 @@ struct layout {
     std::size_t block_rows, block_cols;
     bool across;  // blocks are columns, and each becomes a segment of a row of the result
 };
-
-// Decodes a block of `count` elements.
-void decode(const codec::block_params& p, const codec::block_results& d, std::size_t b,
-            std::size_t count, float* to) {
-    if (!p.plain || p.has_offset || d.values != nullptr) {
-        return codec::values_of_block(p, d, b, std::span(to, count));
-    }
-    const float scale = codec::scale_of_code(d.scale_code[b]);
-    const std::uint8_t* const codes = d.codes + b * d.stride;
-    for (std::size_t i = 0; i < count; ++i) to[i] = scale * p.value[codes[i]];
-}
-
-void decode(const codec::block_params& p, const codec::block_results& d, std::size_t b,
-            std::size_t count, double* to) {
-    codec::values_of_block(p, d, b, std::span(to, count));
-}
 
 // Quantizes and decodes `x` (rows x cols). `to` is laid out like `x`, or transposed with
 // layout::across.
@@ -90,6 +74,9 @@ void quantize_blocks(execution_context& on, const codec::recipe& r, const float*
                 const codec::segment_place& place = segments[i].place;
                 const std::size_t first = begin + segments[i].row;
                 const std::size_t across = (m.cols + block_cols - 1) / block_cols;
+                const auto decode = [&](std::size_t b, std::size_t count, T* at) {
+                    codec::values_of_block(p, d, b, std::span(at, count));
+                };
                 for (std::size_t b = 0; b < d.blocks; ++b) {
                     const std::size_t row = b / across * block_rows;
                     const std::size_t col = b % across * block_cols;
@@ -98,12 +85,12 @@ void quantize_blocks(execution_context& on, const codec::recipe& r, const float*
                     const std::size_t wide = std::min(block_cols, m.cols - col);
                     const std::size_t at = first + row;
                     if (l.across && wide == 1) {
-                        decode(p, d, b, high, to + col * m.rows + at);
+                        decode(b, high, to + col * m.rows + at);
                     } else if (high == 1) {
-                        decode(p, d, b, wide, to + at * m.cols + col);
+                        decode(b, wide, to + at * m.cols + col);
                     } else {
                         tile.resize(high * wide);
-                        decode(p, d, b, tile.size(), tile.data());
+                        decode(b, tile.size(), tile.data());
                         for (std::size_t k = 0; k < high; ++k) {
                             std::copy_n(tile.data() + k * wide, wide, to + (at + k) * m.cols + col);
                         }
