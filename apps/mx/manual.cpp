@@ -12,11 +12,13 @@
 #include "apps/mx/settings.hpp"
 #include "libmx/analysis/result_members.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/documents/diff.hpp"
 #include "libmx/documents/reference.hpp"
 #include "libmx/eval/records.hpp"
 #include "libmx/experiments/records.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/metrics/metrics.hpp"
+#include "libmx/pages/review.hpp"
 #include "libmx/pages/views/gate_view.hpp"
 #include "libmx/pages/views/lint_view.hpp"
 #include "libmx/pages/views/placement_view.hpp"
@@ -27,6 +29,7 @@
 #include "libmx/studies/products/product_check.hpp"
 #include "libmx/studies/products/product_power.hpp"
 #include "libmx/studies/products/stages.hpp"
+#include "libmx/studies/show/tensor_view.hpp"
 
 namespace mx::app {
 namespace {
@@ -175,9 +178,11 @@ page_list manual_pages() {
 constexpr std::array schemas{
     documents::accumulator_schema,
     documents::accumulators_schema,
+    documents::changes_schema,
     documents::dialect_differences_schema,
     documents::dialect_schema,
     documents::dialects_schema,
+    documents::diff_schema,
     documents::metrics_schema,
     documents::rules_schema,
     eval::eval_schema,
@@ -191,10 +196,12 @@ constexpr std::array schemas{
     pages::gate_schema,
     pages::placement_schema,
     pages::recipe_schema,
+    pages::report_schema,
     build_check_schema,
     pages::lint_schema,
     presets_schema,
     shards_schema,
+    show::show_schema,
     training_cost_schema,
     version_schema,
 };

@@ -38,6 +38,31 @@ report::value text_or_undefined(const std::string& s) {
     return s.empty() ? pages::undefined() : pages::text(s);
 }
 
+constexpr std::array change_summary_members =
+    std::to_array<report::declared<diff::recipe_changes>>({
+        {"recipe", "string", "", [](auto& s) { return s.recipe; }},
+        {"compared", "count", "results", [](auto& s) { return s.compared; }},
+        {"changed", "count", "results of which a figure differs",
+         [](auto& s) { return s.changed; }},
+        {"sqnr_fell", "count", "results of lower SQNR", [](auto& s) { return s.fell; }},
+        {"largest_fall_db", "amount", "", [](auto& s) { return s.largest_fall; }},
+        {"fell_most", "string?", "the tensor; null: none",
+         [](auto& s) { return text_or_undefined(s.fallen); }},
+        {"sqnr_rose", "count", "results of higher SQNR", [](auto& s) { return s.rose; }},
+        {"largest_rise_db", "amount", "", [](auto& s) { return s.largest_rise; }},
+        {"rose_most", "string?", "the tensor; null: none",
+         [](auto& s) { return text_or_undefined(s.risen); }},
+        {"sqnr_undefined", "count", "results whose SQNR is defined in one file only",
+         [](auto& s) { return s.undefined; }},
+    });
+
+constexpr std::array uncompared_members = std::to_array<report::declared<diff::uncompared>>({
+    {"file", "string", "the results file that has it", [](auto& u) { return u.file; }},
+    {"tensor", "string", "", [](auto& u) { return u.tensor; }},
+    {"recipe", "string", "", [](auto& u) { return u.recipe; }},
+    {"reason", "string", "", [](auto& u) { return u.reason; }},
+});
+
 }  // namespace
 
 bool are_results(const std::vector<std::string>& paths) {
@@ -80,30 +105,32 @@ report::document changes(const diff_options& o, const std::vector<std::string>& 
     d.head.emplace_back("inputs", pages::results_list(inputs));
     d.head.emplace_back("labels", report::list(labels.text.begin(), labels.text.end()));
     d.head.emplace_back("identical", result.identical);
-    report::list summary, left_out;
-    for (const diff::recipe_changes& s : result.summary) {
-        summary.emplace_back(report::record{{"recipe", s.recipe},
-                                            {"compared", pages::integer(s.compared)},
-                                            {"changed", pages::integer(s.changed)},
-                                            {"sqnr_fell", pages::integer(s.fell)},
-                                            {"largest_fall_db", pages::real(s.largest_fall)},
-                                            {"fell_most", text_or_undefined(s.fallen)},
-                                            {"sqnr_rose", pages::integer(s.rose)},
-                                            {"largest_rise_db", pages::real(s.largest_rise)},
-                                            {"rose_most", text_or_undefined(s.risen)},
-                                            {"sqnr_undefined", pages::integer(s.undefined)}});
-    }
-    for (const diff::uncompared& u : result.left_out) {
-        left_out.emplace_back(report::record{
-            {"file", u.file}, {"tensor", u.tensor}, {"recipe", u.recipe}, {"reason", u.reason}});
-    }
-    d.tail.emplace_back("summary", std::move(summary));
-    d.tail.emplace_back("left_out", std::move(left_out));
+    d.tail.emplace_back("summary", report::listed(change_summary_members, result.summary));
+    d.tail.emplace_back("left_out", report::listed(uncompared_members, result.left_out));
     d.results = std::move(result.results);
     d.sections = pages::changes_sections(d.results, d.tail, o.all);
     d.sections.insert(d.sections.begin(), pages::order_section(labels, {}));
     pages::add_verdict(d);
     return d;
+}
+
+report::document_schema changes_schema() {
+    report::member_list result;
+    diff::declare_changes(result);
+    return report::document_schema("mx.changes/1", "mx diff of results files",
+                                   "The results of two files, by tensor and recipe.")
+        .member({"verdict", "[string]", "what the command says, a sentence each"})
+        .member({"inputs", "[@common#input]", "files that were read, in the order compared"})
+        .member({"labels", "[string]", "of the files"})
+        .member({"identical", "boolean", "no figure of a result differs"})
+        .member(
+            {"results", "[#result]", "a tensor and recipe each; before (a), after (b) and b - a"})
+        .member({"summary", "[#recipe]", "a recipe each"})
+        .member(
+            {"left_out", "[#left_out]", "results that are in one file only, or repeated in a file"})
+        .define("result", result)
+        .define("recipe", change_summary_members)
+        .define("left_out", uncompared_members);
 }
 
 }  // namespace mx::documents

@@ -23,26 +23,42 @@ namespace {
 // Without --recipe: under floor, both formats have a clamp zone.
 constexpr std::array diff_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
 
-report::list finding_list(const diff::diff_result& d, const diff::dump_labels& labels) {
-    report::list list;
-    for (const diff::drift_finding& f : d.findings) {
-        const bool known = f.forecast.has_value();
-        const bool falls = f.fall.has_value();
-        list.emplace_back(report::record{
-            {"tensor", f.tensor},
-            {"recipe", f.recipe},
-            {"blocks", pages::integer(f.blocks)},
-            {"clamp_zone_blocks", report::to_list(f.in_zone)},
-            {"direction", pages::text(f.falling ? "falling" : "rising")},
-            {"clamp_zone_distance", report::to_list(f.distance, pages::real)},
-            {"extrapolated_arrival", known ? pages::real(f.forecast->at) : pages::undefined()},
-            {"extrapolation_r2", known ? pages::real(f.forecast->r2) : pages::undefined()},
-            {"falling_blocks", pages::integer(falls ? f.fall->blocks : 0)},
-            {"first_fall", falls ? pages::real(f.fall->at) : pages::undefined()},
-            {"finding", diff::sentence_of(f, labels)}});
-    }
-    return list;
-}
+struct labelled_drift {
+    const diff::drift_finding& f;
+    const diff::dump_labels& labels;
+};
+constexpr std::array drift_finding_members = std::to_array<report::declared<labelled_drift>>({
+    {"tensor", "@members#tensor", "", [](auto& d) { return d.f.tensor; }},
+    {"recipe", "string", "", [](auto& d) { return d.f.recipe; }},
+    {"blocks", "count", "", [](auto& d) { return d.f.blocks; }},
+    {"clamp_zone_blocks", "[count]", "by dump",
+     [](auto& d) { return report::to_list(d.f.in_zone); }},
+    {"direction", "rising|falling", "where the gains go",
+     [](auto& d) { return d.f.falling ? "falling" : "rising"; }},
+    {"clamp_zone_distance", "[number]",
+     "by dump: mean octaves to the edge of the zone that they move toward; negative: not there yet",
+     [](auto& d) { return report::to_list(d.f.distance, pages::real); }},
+    {"extrapolated_arrival", "number?",
+     "step, or dumps after the last, at which a line reaches the zone",
+     [](auto& d) { return d.f.forecast ? pages::real(d.f.forecast->at) : pages::undefined(); }},
+    {"extrapolation_r2", "share?", "share of the variance that the line explains",
+     [](auto& d) { return d.f.forecast ? pages::real(d.f.forecast->r2) : pages::undefined(); }},
+    {"falling_blocks", "count",
+     "blocks whose maximum is about to fall through a power of two, at the pace of the last two "
+     "dumps",
+     [](auto& d) { return d.f.fall ? d.f.fall->blocks : 0; }},
+    {"first_fall", "number?", "step, or dumps after the last one, at which the first of them does",
+     [](auto& d) { return d.f.fall ? pages::real(d.f.fall->at) : pages::undefined(); }},
+    {"finding", "string", "", [](auto& d) { return diff::sentence_of(d.f, d.labels); }},
+});
+
+constexpr std::array transposed_members = std::to_array<report::declared<diff::transposed_tensor>>({
+    {"tensor", "@members#tensor", "", [](auto& t) { return t.name; }},
+    {"nrmse", "amount?", "on a sample of a square tensor; null: the shapes show it",
+     [](auto& t) { return t.nrmse; }},
+    {"transposed_nrmse", "amount?", "of the same sample with the axes swapped",
+     [](auto& t) { return t.transposed_nrmse; }},
+});
 
 // The dumps in the order in which they are compared. A shell puts step1000 before step200, which
 // makes a collapse look like a recovery; but two dumps that are named are in the intended order.
@@ -172,15 +188,12 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
     d.head.emplace_back("reordered", reordered);
     d.head.emplace_back("identical", result.identical);
     d.tail.emplace_back("series", report::list(result.series.begin(), result.series.end()));
-    d.tail.emplace_back("findings", finding_list(result, request.labels));
+    d.tail.emplace_back("findings", report::to_list(result.findings, [&](auto& f) {
+                            return report::written(drift_finding_members, {f, request.labels});
+                        }));
     d.tail.emplace_back("summary", report::list(result.summary.begin(), result.summary.end()));
     d.tail.emplace_back("left_out", skipped_list(result.left_out));
-    d.tail.emplace_back(
-        "transposed", report::to_list(transposed, [](const diff::transposed_tensor& t) {
-            return report::record{{"tensor", t.name},
-                                  {"nrmse", report::to_value(t.nrmse)},
-                                  {"transposed_nrmse", report::to_value(t.transposed_nrmse)}};
-        }));
+    d.tail.emplace_back("transposed", report::listed(transposed_members, transposed));
     d.results = std::move(result.results);
     if (is_part(request.share)) {
         finish_part(d, o.parts, *request.share, of);
@@ -188,6 +201,39 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
         pages::add_verdict(d);
     }
     return d;
+}
+
+report::document_schema diff_schema() {
+    report::member_list result, series, total;
+    diff::declare_diff(result, series, total);
+    report::document_schema s("mx.diff/1", "mx diff", "Dumps of one model, each against the next.");
+    const auto required = [](const char* name) {
+        return report::record{{"required", report::list{std::string(name)}}};
+    };
+    declare_part(s);
+    s.condition("if", {{"not", required("part")}})
+        .condition("then", required("verdict"))
+        .member({"verdict", "[string]", "what the command says, a sentence each", false})
+        .member({"inputs", "[@common#input]", "files that were read, in the order given"})
+        .member({"labels", "[string]", "of the dumps"})
+        .member({"steps", "[count]", "of the dumps; empty: unknown"})
+        .member(
+            {"reordered", "boolean", "the dumps are in the order of the numbers in their names"})
+        .member({"identical", "boolean", "no value differs"})
+        .member({"results", "[#result]", "a tensor (or group), recipe and pair of dumps each"})
+        .member({"series", "[#series]",
+                 "with three dumps or more: a tensor and recipe each, with a list per figure"})
+        .member({"findings", "[#finding]", "norms on their way to where the recipe clamps"})
+        .member({"summary", "[#total]", "a recipe and pair of dumps over all tensors each"})
+        .member({"left_out", "[@common#skipped]", "tensors that were not compared"})
+        .member({"transposed", "[#transposed]",
+                 "of two dumps, tensors that agree if the last two axes of one change places"})
+        .define("result", result)
+        .define("series", series)
+        .define("finding", drift_finding_members)
+        .define("total", total)
+        .define("transposed", transposed_members);
+    return s;
 }
 
 }  // namespace mx::documents

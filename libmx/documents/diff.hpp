@@ -13,6 +13,7 @@
 #include "libmx/documents/inputs.hpp"
 #include "libmx/documents/parts.hpp"
 #include "libmx/engine/control.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::documents {
@@ -55,5 +56,9 @@ bool are_results(const std::vector<std::string>& paths);
 /// they are read are refused. Throws base::error.
 report::document changes(const diff_options& o, const std::vector<std::string>& paths,
                          const analysis::results_opener& open = analysis::open_results);
+
+// Their schemas.
+report::document_schema diff_schema();
+report::document_schema changes_schema();
 
 }  // namespace mx::documents

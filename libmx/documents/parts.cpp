@@ -129,27 +129,52 @@ report::command_line given_to(const report::record& part) {
             report::options_in(part)};
 }
 
-report::record input_record(const std::string& path, std::uint64_t bytes) {
-    std::error_code failure;
-    const auto time = std::filesystem::last_write_time(path, failure);
-    return {
-        {"path", path},
-        {"bytes", report::tally(bytes)},
-        {"modified", failure ? report::value() : report::tally(time.time_since_epoch().count())}};
-}
+struct named_file {
+    const std::string& path;
+    std::uint64_t bytes;
+};
+constexpr std::array file_members = std::to_array<report::declared<named_file>>({
+    {"path", "string", "", [](auto& f) { return f.path; }},
+    {"bytes", "count", "", [](auto& f) { return f.bytes; }},
+    {"modified", "integer?", "when it last changed, in nanoseconds of the machine's clock",
+     [](auto& f) {
+         std::error_code failure;
+         const auto time = std::filesystem::last_write_time(f.path, failure);
+         return failure ? report::value() : report::tally(time.time_since_epoch().count());
+     }},
+});
 
-report::record head_record(const part_options& o, const part_inputs& inputs, std::uint64_t bytes) {
-    const engine::part_number part = engine::parse_part(o.shard);
-    return {{"index", report::tally(part.index)},
-            {"count", report::tally(part.count)},
-            {"bytes", report::tally(bytes)},
-            {"version", std::string(version)},
-            {"layout", report::tally(sums_layout)},
-            {"page_sums", o.page_sums},
-            {"given", given_by(o.given)},
-            {"inputs", inputs.files},
-            {"tensors", inputs.tensors}};
-}
+struct made_part {
+    const part_options& o;
+    const part_inputs& inputs;
+    std::uint64_t bytes;
+    engine::part_number number = engine::parse_part(o.shard);
+};
+constexpr std::array head_members = std::to_array<report::declared<made_part>>({
+    {"index", "ordinal", "from 1", [](auto& p) { return p.number.index; }},
+    {"count", "ordinal", "how many parts there are", [](auto& p) { return p.number.count; }},
+    {"bytes", "count", "stored, of its tensors", [](auto& p) { return p.bytes; }},
+    {"version", "string", "of mx", [](auto&) { return version; }},
+    {"layout", "integer", "of the sums; parts of one run share it",
+     [](auto&) { return sums_layout; }},
+    {"page_sums", "boolean", "made with --page-sums", [](auto& p) { return p.o.page_sums; }},
+    {"given", "#part_given", "command, options and files that all parts share",
+     [](auto& p) { return given_by(p.o.given); }},
+    {"inputs", "[#part_input]", "files that the run reads", [](auto& p) { return p.inputs.files; }},
+    {"tensors", "string", "digest of names, dtypes and shapes, in hexadecimal",
+     [](auto& p) { return p.inputs.tensors; }},
+});
+
+constexpr std::array sums_members = std::to_array<report::declared<engine::piece_sums>>({
+    {"tensor", "@members#tensor", "", [](auto& s) { return s.tensor; }},
+    {"index", "count", "among the tensors of the run", [](auto& s) { return s.of.tensor; }},
+    {"first", "count", "first element of the piece", [](auto& s) { return s.of.first; }},
+    {"end", "count", "element behind it", [](auto& s) { return s.of.end; }},
+    {"inexact", "count", "values that float32 does not hold", [](auto& s) { return s.inexact; }},
+    {"own", "string", "sums over all recipes", [](auto& s) { return s.own; }},
+    {"jobs", "[string]", "sums by recipe, and by factor of a phase sweep",
+     [](auto& s) { return report::to_list(s.jobs); }},
+});
 
 // What differs between two parts of a run; empty if nothing does.
 std::string difference_of(const part_head& a, const part_head& b) {
@@ -272,7 +297,7 @@ std::shared_ptr<engine::run_share> share_of(const part_options& o) {
 
 std::string part_text(const part_options& o, const part_inputs& inputs, std::uint64_t bytes) {
     report::document d;
-    d.head.emplace_back(part_member, head_record(o, inputs, bytes));
+    d.head.emplace_back(part_member, report::written(head_members, {o, inputs, bytes}));
     std::string text;
     report::write_json(d, {}, [&](std::string_view more) { text += more; });
     const std::size_t first = text.find(':') + 1;
@@ -281,13 +306,14 @@ std::string part_text(const part_options& o, const part_inputs& inputs, std::uin
 
 part_inputs::part_inputs(const file_sizes& opened, const std::vector<engine::tensor_ref>& of,
                          const part_options& o) {
-    for (const auto& [path, bytes, given] : opened) files.emplace_back(input_record(path, bytes));
+    for (const auto& [path, bytes, given] : opened)
+        files.emplace_back(report::written(file_members, {path, bytes}));
     for (const report::given_option& option : o.given.options) {
         if (!names_file(option)) continue;
         const std::string path = option.value.value_or("");
         std::error_code failure;
         const auto bytes = std::filesystem::file_size(path, failure);
-        files.emplace_back(input_record(path, failure ? 0 : bytes));
+        files.emplace_back(report::written(file_members, {path, failure ? 0 : bytes}));
     }
     std::uint64_t digest = 0;
     for (const engine::tensor_ref& t : of) {
@@ -323,16 +349,8 @@ void finish_part(report::document& d, const part_options& o, const engine::run_s
         bytes += s.bytes;
         whole += s.whole ? 1u : 0u;
     }
-    d.head.emplace_back(part_member, head_record(o, inputs, bytes));
-    d.tail.emplace_back(sums_member, report::to_list(share.sums, [](const engine::piece_sums& s) {
-                            return report::record{{"tensor", s.tensor},
-                                                  {"index", report::tally(s.of.tensor)},
-                                                  {"first", report::tally(s.of.first)},
-                                                  {"end", report::tally(s.of.end)},
-                                                  {"inexact", report::tally(s.inexact)},
-                                                  {"own", s.own},
-                                                  {"jobs", report::to_list(s.jobs)}};
-                        }));
+    d.head.emplace_back(part_member, report::written(head_members, {o, inputs, bytes}));
+    d.tail.emplace_back(sums_member, report::listed(sums_members, share.sums));
     const std::size_t cut = share.sums.size() - whole;
     report::section said;
     said.notes.push_back(fmt::format(
@@ -341,6 +359,23 @@ void finish_part(report::document& d, const part_options& o, const engine::run_s
         cut == 0 ? std::string() : fmt::format(" and pieces of {}", cut),
         report::grouped(static_cast<std::int64_t>(bytes))));
     d.sections = {std::move(said)};
+}
+
+void declare_part(report::document_schema& to) {
+    constexpr std::array given{
+        report::member_type{"command", "analyze|compare|cluster|diff|quantize", ""},
+        report::member_type{"options", "[#option]", ""},
+        report::member_type{"files", "[string]", ""}};
+    to.member({part_member, "#part", "of which run this is a part; with --shard", false})
+        .member({sums_member, "[#part_sums]",
+                 "what mx merge finishes the run from, a tensor or piece each, with sums as counts "
+                 "and h * 2^(32*k - 1074), written k:h, in hexadecimal; with --shard",
+                 false})
+        .define("part", head_members)
+        .define("part_given", given)
+        .define("option", report::option_members)
+        .define("part_input", file_members)
+        .define("part_sums", sums_members);
 }
 
 }  // namespace mx::documents

@@ -14,6 +14,7 @@
 #include "libmx/documents/inputs.hpp"
 #include "libmx/engine/share.hpp"
 #include "libmx/report/command_line.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::documents {
@@ -91,5 +92,7 @@ void check_parts(const part_options& o, const part_inputs& now, bool with_page);
 /// Adds the members of a part, and replaces the sections by one sentence.
 void finish_part(report::document& d, const part_options& o, const engine::run_share& share,
                  const part_inputs& inputs);
+/// These members.
+void declare_part(report::document_schema& to);
 
 }  // namespace mx::documents

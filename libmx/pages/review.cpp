@@ -268,18 +268,44 @@ std::vector<std::size_t> worst_first(const evidence& e, const policy::judged_mod
     return order;
 }
 
-report::list input_members(const evidence& e) {
-    report::list inputs;
-    for (const input_file& f : e.inputs) {
-        report::record r{{"path", f.path}, {"bytes", f.bytes}};
-        if (f.given != f.path) r.emplace_back("given", f.given);
-        r.emplace_back("sha256", f.sha256.empty() ? report::value() : f.sha256);
-        inputs.emplace_back(std::move(r));
-    }
-    return inputs;
-}
+constexpr std::array input_members = std::to_array<report::declared<input_file>>({
+    {"path", "string", "", [](auto& f) { return f.path; }},
+    {"bytes", "count", "", [](auto& f) { return f.bytes; }},
+    {"given", "string", "the argument that named it, if that is another path",
+     [](auto& f) { return f.given == f.path ? report::value() : report::value(f.given); }, false},
+    {"sha256", "string?", "null: it was not taken",
+     [](auto& f) { return f.sha256.empty() ? report::value() : report::value(f.sha256); }},
+});
+
+constexpr std::array policy_members = std::to_array<report::declared<policy::policy>>({
+    {"name", "string", "", [](auto& p) { return p.name; }},
+    {"version", "string", "", [](auto& p) { return p.version; }},
+});
+
+struct reviewed {
+    const evidence& e;
+    const policy::judged_model& m;
+    const std::string& repeat;
+};
+constexpr std::array review_members = std::to_array<report::declared<reviewed>>({
+    {"inputs", "[#input]", "the files that results are of",
+     [](auto& r) { return report::listed(input_members, r.e.inputs); }},
+    {"policy", "#policy", "", [](auto& r) { return report::written(policy_members, r.m.by); }},
+    {"target", "string", "what the recipes have to run on", [](auto& r) { return r.m.on->name; }},
+    {"command", "string?",
+     "that measures the same again and makes the page; null: no single command does",
+     [](auto& r) { return r.repeat.empty() ? report::value() : report::value(r.repeat); }},
+});
 
 }  // namespace
+
+report::document_schema report_schema() {
+    report::document_schema s(
+        "mx.report/3", "mx report",
+        "What to ship, tensor by tensor, and why, under a policy (mx explain policy).");
+    declare_verdict(s.members(review_members));
+    return s.define("input", input_members).define("policy", policy_members);
+}
 
 review make_review(std::span<const result_set> sets, const review_options& options,
                    bool with_page) {
@@ -297,10 +323,7 @@ review make_review(std::span<const result_set> sets, const review_options& optio
     report::document& d = out.page;
     d.title = title_of(e);
     d.subtitle = subtitle_of(e);
-    d.head = {{"inputs", input_members(e)},
-              {"policy", report::record{{"name", m.by.name}, {"version", m.by.version}}},
-              {"target", std::string(m.on->name)},
-              {"command", context.repeat.empty() ? report::value() : context.repeat}};
+    d.head = report::written(review_members, {e, m, context.repeat});
     d.results = decision_records(m);
     d.tail = verdict_members(m, context);
     // The answer of the command that measured, and then what follows from its figures.

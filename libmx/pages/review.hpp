@@ -50,6 +50,9 @@ inline constexpr const char* inputs_heading = "Inputs";
 review make_review(std::span<const result_set> sets, const review_options& options,
                    bool with_page = true);
 
+/// The schema mx.report/3.
+report::document_schema report_schema();
+
 /// Adds the blocks of the tensors `r.worst`, which the results do not contain, to the page.
 void add_blocks(review& r, std::span<const show::tensor_view> views);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libmx/policy/judged_model.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::pages {
@@ -47,5 +48,7 @@ report::section candidates_section(const policy::judged_model& m);
 /// The results of mx.report/3, one per tensor, and the members after them.
 report::record_list decision_records(const policy::judged_model& m);
 report::record verdict_members(const policy::judged_model& m, const verdict_context& c);
+/// Both.
+void declare_verdict(report::document_schema& to);
 
 }  // namespace mx::pages

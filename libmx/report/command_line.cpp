@@ -142,11 +142,7 @@ const std::string& given_command::argument_of(const std::string& file) const {
 }
 
 record given_record(const command_line& line) {
-    return {{"command", line.command}, {"options", to_list(line.options, [](const given_option& o) {
-                                            record r{{"option", o.name}};
-                                            if (o.value) r.emplace_back("value", *o.value);
-                                            return r;
-                                        })}};
+    return {{"command", line.command}, {"options", listed(option_members, line.options)}};
 }
 
 std::string last_part(const std::string& path) {

@@ -3,6 +3,7 @@
 // about the command that measured its results.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libmx/report/record.hpp"
+#include "libmx/report/declared.hpp"
 
 namespace mx::report {
 
@@ -64,6 +65,11 @@ std::vector<given_option> options_in(const record& head);
 
 /// The member `given`: the command and its options as data.
 record given_record(const command_line& line);
+/// One of these options.
+inline constexpr std::array option_members = std::to_array<declared<given_option>>({
+    {"option", "string", "its long name without dashes", [](auto& o) { return o.name; }},
+    {"value", "string", "flags have none", [](auto& o) { return o.value; }, false},
+});
 
 /// A path without the folders before its last part, which may end in a slash.
 std::string last_part(const std::string& path);

@@ -26,18 +26,26 @@ constexpr std::array limited_types{
     limited_type{"share", "number", "minimum", 0},
 };
 
-record texts_of(std::string_view words, bool nullable) {
+// make(word) for the words of a|b.
+template <typename Make>
+list alternatives(std::string_view words, Make make) {
     list all;
     while (!words.empty()) {
         const std::size_t end = std::min(words.find('|'), words.size());
-        all.emplace_back(std::string(words.substr(0, end)));
+        all.emplace_back(make(words.substr(0, end)));
         words.remove_prefix(std::min(end + 1, words.size()));
     }
+    return all;
+}
+
+record texts_of(std::string_view words, bool nullable) {
+    list all = alternatives(words, [](std::string_view word) { return std::string(word); });
     if (nullable) all.emplace_back();
     return {{"enum", std::move(all)}};
 }
 
 record keywords_of_type(std::string_view type) {
+    if (type == "any") return {};
     const bool nullable = type.ends_with('?');
     if (nullable) type.remove_suffix(1);
     const std::string_view inner =
@@ -51,7 +59,10 @@ record keywords_of_type(std::string_view type) {
     if (type.starts_with('{')) {
         return {{"type", named("object")}, {"additionalProperties", keywords_of_type(inner)}};
     }
+    if (type.starts_with('/')) return {{"type", named("string")}, {"pattern", std::string(inner)}};
     if (type.starts_with('=')) return texts_of(type.substr(1), nullable);
+    const bool several = type.find('|') != std::string_view::npos;
+    if (type.starts_with('#') && several) return {{"anyOf", alternatives(type, keywords_of_type)}};
     if (type.starts_with('#') || type.starts_with('@')) {
         const std::size_t at = type.find('#');
         const std::string file = at == 0 ? "" : fmt::format("{}.json", type.substr(1, at - 1));
@@ -59,7 +70,7 @@ record keywords_of_type(std::string_view type) {
         if (!nullable) return r;
         return {{"anyOf", list{std::move(r), record{{"type", std::string("null")}}}}};
     }
-    if (type.find('|') != std::string_view::npos) return texts_of(type, nullable);
+    if (several) return texts_of(type, nullable);
     const limited_type* limited = base::find_named(limited_types, type);
     record r{{"type", named(limited != nullptr ? limited->json_type : type)}};
     if (limited != nullptr) r.emplace_back(limited->keyword, limited->limit);
@@ -77,23 +88,25 @@ void document_schema::record_schema::add(const member_type& m) {
     if (m.always) required.emplace_back(std::string(m.name));
 }
 
-record document_schema::record_schema::written() const {
-    return {{"type", std::string("object")},
-            {"properties", properties},
-            {"required", required},
-            {"additionalProperties", false}};
+record document_schema::record_schema::written(std::string_view more_than) const {
+    record r{{"type", std::string("object")}, {"properties", properties}, {"required", required}};
+    if (more_than.empty()) {
+        r.emplace_back("additionalProperties", false);
+    } else {
+        r.push_back(keywords_of_type(more_than).front());
+        r.emplace_back("unevaluatedProperties", false);
+    }
+    return r;
 }
 
 member_list& member_list::add(const member_type& m, std::string_view prefix) {
     all_.push_back(m);
-    if (!prefix.empty()) {
-        all_.back().name = names_.emplace_back(fmt::format("{}{}", prefix, m.name));
-    }
+    if (!prefix.empty()) all_.back().name = keep(fmt::format("{}{}", prefix, m.name));
     return *this;
 }
 
 document_schema::document_schema(std::string_view schema, std::string_view title,
-                                 std::string_view text)
+                                 std::string_view text, bool has_tool)
     : schema_(schema),
       head_{{"$schema", std::string("https://json-schema.org/draft/2020-12/schema")},
             {"title", std::string(title)},
@@ -102,11 +115,26 @@ document_schema::document_schema(std::string_view schema, std::string_view title
         "schema",
         record{{"description", std::string("the form of this document")}, {"const", schema_}});
     members_.required.emplace_back(std::string("schema"));
-    member({"tool", "@common#tool", ""});
+    member({"tool", "@common#tool", "", has_tool});
 }
 
 document_schema& document_schema::member(const member_type& m) {
     members_.add(m);
+    return *this;
+}
+
+void document_schema::depend(std::string_view a, std::string_view b) {
+    if (a == b) return;
+    const auto at = std::ranges::find(dependencies_, a, &record::value_type::first);
+    if (at == dependencies_.end()) {
+        dependencies_.emplace_back(a, list{std::string(b)});
+    } else {
+        std::get<list>(at->second).emplace_back(std::string(b));
+    }
+}
+
+document_schema& document_schema::condition(std::string_view keyword, record of) {
+    conditions_.emplace_back(keyword, std::move(of));
     return *this;
 }
 
@@ -119,6 +147,8 @@ std::string document_schema::file() const {
 std::string document_schema::text() const {
     record all = head_;
     for (auto& keyword : members_.written()) all.push_back(std::move(keyword));
+    all.insert(all.end(), conditions_.begin(), conditions_.end());
+    if (!dependencies_.empty()) all.emplace_back("dependentRequired", dependencies_);
     if (!definitions_.empty()) all.emplace_back("$defs", definitions_);
     return json_indented(all);
 }

@@ -100,6 +100,28 @@ void check_recipes(const analysis::results_input& a, const kept_results& of_a,
     filter.check({all.begin(), all.end()});
 }
 
+struct changed_result {
+    const report::record& a;
+    const report::record& b;
+    const result_key& key;
+    const changes_request& request;
+};
+report::value elements_in(const report::record& r) {
+    const auto* n = report::member<std::int64_t>(r, "elements");
+    return n == nullptr ? report::value() : report::value(*n);
+}
+// Before the figures.
+constexpr std::array change_members = std::to_array<report::declared<changed_result>>({
+    {"label_a", "string", "", [](auto& c) { return c.request.labels[0]; }},
+    {"label_b", "string", "", [](auto& c) { return c.request.labels[1]; }},
+    {"tensor", "@members#tensor", "", [](auto& c) { return c.key.first; }},
+    {"role", "string", "empty: not in the second file",
+     [](auto& c) { return text_of(c.b, "role"); }},
+    {"recipe", "string", "", [](auto& c) { return c.key.second; }},
+    {"elements_a", "integer?", "", [](auto& c) { return elements_in(c.a); }},
+    {"elements_b", "integer?", "", [](auto& c) { return elements_in(c.b); }},
+});
+
 // How much a result changed. Undefined in one file only comes before all others, except an SQNR
 // that is undefined because nothing is lost any more.
 struct change_size {
@@ -110,17 +132,7 @@ struct change_size {
 
 report::record change_of(const report::record& a, const report::record& b, const result_key& key,
                          const changes_request& request, change_size& size) {
-    report::record r{{"label_a", request.labels[0]},
-                     {"label_b", request.labels[1]},
-                     {"tensor", key.first},
-                     {"role", report::to_value(text_of(b, "role"))},
-                     {"recipe", key.second}};
-    const auto add_count = [&](const char* name, const report::record& from) {
-        const auto* n = report::member<std::int64_t>(from, "elements");
-        r.emplace_back(name, n == nullptr ? report::value() : report::value(*n));
-    };
-    add_count("elements_a", a);
-    add_count("elements_b", b);
+    report::record r = report::written(change_members, {a, b, key, request});
     for (const std::string_view figure : changing_figures) {
         const std::optional<double> before = report::number_of(a, figure);
         const std::optional<double> after = report::number_of(b, figure);
@@ -170,6 +182,16 @@ struct tensor_changes {
 };
 
 }  // namespace
+
+void declare_changes(report::member_list& to) {
+    to.add(change_members);
+    for (const std::string_view figure : changing_figures) {
+        const std::string_view type = to.keep(fmt::format("@members#{}", figure));
+        to.add({to.keep(fmt::format("{}_a", figure)), type, ""});
+        to.add({to.keep(fmt::format("{}_b", figure)), type, ""});
+        to.add({to.keep(fmt::format("{}_change", figure)), "number?", ""});
+    }
+}
 
 std::vector<analysis::results_input> open_for_changes(const std::vector<std::string>& paths,
                                                       const analysis::results_opener& open) {

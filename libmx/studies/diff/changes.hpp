@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libmx/analysis/results_input.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/report/record_list.hpp"
 
 namespace mx::diff {
@@ -64,6 +65,9 @@ struct changes_result {
     std::vector<uncompared> left_out;
     bool identical = false;  ///< no figure differs, and something was compared
 };
+
+/// The members of the records in changes_result::results.
+void declare_changes(report::member_list& to);
 
 /// Reads two results files with the members that are compared. Throws base::error.
 std::vector<analysis::results_input> open_for_changes(

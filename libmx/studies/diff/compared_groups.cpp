@@ -39,6 +39,21 @@ void take_member(compared_under& group, compared_under c) {
     }
 }
 
+struct worst_of_pair {
+    const compared_under& c;
+    const worst_member& w;
+};
+constexpr std::array worst_members = std::to_array<report::declared<worst_of_pair>>({
+    {"members", "ordinal", "tensors that share the record; with --group",
+     [](auto& x) { return x.c.members; }},
+    {"worst_member", "string",
+     "the one of them with the largest nrmse, before all others one of zeros that changed",
+     [](auto& x) { return x.w.tensor; }},
+    {"worst_member_nrmse", "amount?", "", [](auto& x) { return nrmse_of(x.w.values); }},
+    {"worst_member_codes_moved", "share?", "of the same tensor",
+     [](auto& x) { return report::share(x.w.moves.codes_moved, x.w.moves.elements); }},
+});
+
 }  // namespace
 
 compared_under::compared_under(const matched_tensor& t, std::string_view role,
@@ -51,13 +66,9 @@ compared_under::compared_under(const matched_tensor& t, std::string_view role,
 }
 
 void add_worst(report::record& r, const compared_under& c, std::size_t pair) {
-    const worst_member& w = c.worst[pair];
-    r.emplace_back("members", report::tally(c.members));
-    r.emplace_back("worst_member", w.tensor);
-    r.emplace_back("worst_member_nrmse", report::to_value(nrmse_of(w.values)));
-    r.emplace_back("worst_member_codes_moved",
-                   report::share(w.moves.codes_moved, w.moves.elements));
+    report::append(r, worst_members, {c, c.worst[pair]});
 }
+void declare_worst(report::member_list& to) { to.add_of_some(worst_members); }
 
 compared_groups::compared_groups(analysis::grouping of, std::size_t recipes)
     : of_(std::move(of)), recipes_(recipes), sums_(of_.groups.size() * recipes) {}

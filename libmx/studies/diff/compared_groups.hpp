@@ -41,6 +41,7 @@ struct compared_under {
 
 /// The members that records of groups have more.
 void add_worst(report::record& r, const compared_under& c, std::size_t pair);
+void declare_worst(report::member_list& to);
 
 /// Adds tensors up, group by group, and keeps the sums of all groups: memory depends on the number
 /// of groups, not of tensors.

@@ -23,21 +23,56 @@ namespace {
 constexpr std::size_t sums_at_once = 16384;
 constexpr std::size_t sums_of_values = 5;
 
-using report::tally;
-
-// Adds the tensor's name and layer to a record.
-void add_tensor(report::record& r, const compared_under& c, const std::string& recipe) {
-    const std::optional<std::int64_t>& layer = c.of->layer;
-    r.emplace_back("shape", report::to_list(c.of->shape));
-    r.emplace_back("role", c.of->role);
-    r.emplace_back("layer", layer ? report::value(*layer) : report::value());
-    r.emplace_back("recipe", recipe);
-}
+struct shown_pair {
+    const diff_request& of;
+    std::size_t k;
+};
+constexpr std::array pair_members = std::to_array<report::declared<shown_pair>>({
+    {"file_a", "string", "", [](auto& p) { return p.of.paths[p.k]; }},
+    {"file_b", "string", "", [](auto& p) { return p.of.paths[p.k + 1]; }},
+    {"label_a", "string", "", [](auto& p) { return p.of.labels.text[p.k]; }},
+    {"label_b", "string", "", [](auto& p) { return p.of.labels.text[p.k + 1]; }},
+});
 
 report::value scale_in(const compared_under& c, std::size_t dump) {
     if (c.tensor_scales.empty()) return {};
     return c.tensor_scales[dump];
 }
+
+struct shown_tensor {
+    const compared_under& c;
+    const std::string& recipe;
+    std::size_t k = 0;
+};
+using tensor_member = report::declared<shown_tensor>;
+constexpr std::array name_members{
+    tensor_member{"tensor", "@members#tensor", "", [](auto& t) { return t.c.of->tensor; }}};
+constexpr std::array dtype_members = std::to_array<tensor_member>({
+    {"dtype", "@members#dtype?", "of the first dump; null: members of a group differ",
+     [](auto& t) { return t.c.dtypes[t.k]; }},
+    {"dtype_b", "@members#dtype?", "of the second", [](auto& t) { return t.c.dtypes[t.k + 1]; }},
+});
+constexpr std::array place_members = std::to_array<tensor_member>({
+    {"shape", "@members#shape", "", [](auto& t) { return report::to_list(t.c.of->shape); }},
+    {"role", "@members#role", "", [](auto& t) { return t.c.of->role; }},
+    {"layer", "@members#layer", "", [](auto& t) { return t.c.of->layer; }},
+    {"recipe", "string", "", [](auto& t) { return t.recipe; }},
+});
+constexpr std::array scale_members = std::to_array<tensor_member>({
+    {"tensor_scale_a", "number?", "", [](auto& t) { return scale_in(t.c, t.k); }},
+    {"tensor_scale_b", "number?", "", [](auto& t) { return scale_in(t.c, t.k + 1); }},
+});
+
+// A recipe over all tensors.
+struct recipe_total {
+    std::string name;
+    std::uint64_t tensors = 0;
+    compared_tensor figures;
+};
+constexpr std::array total_members = std::to_array<report::declared<recipe_total>>({
+    {"recipe", "string", "", [](auto& t) { return t.name; }},
+    {"tensors", "count", "", [](auto& t) { return t.tensors; }},
+});
 
 double share_in_zone(const drift_finding& f) {
     return static_cast<double>(f.in_zone.back()) / static_cast<double>(f.blocks);
@@ -119,9 +154,8 @@ class diff_visitor final : public engine::visitor {
         }
         for (const recipe_total& total : totals_) {
             for (std::size_t k = 0; k + 1 < count_ && total.tensors > 0; ++k) {
-                report::record all = pair_members(k);
-                all.emplace_back("recipe", total.name);
-                all.emplace_back("tensors", tally(total.tensors));
+                report::record all = report::written(pair_members, {request_, k});
+                report::append(all, total_members, total);
                 add_pair(all, total.figures, k);
                 result_.summary.push_back(std::move(all));
             }
@@ -130,22 +164,6 @@ class diff_visitor final : public engine::visitor {
     }
 
   private:
-    // A recipe over all tensors.
-    struct recipe_total {
-        std::string name;
-        std::uint64_t tensors = 0;
-        compared_tensor figures;
-    };
-
-    report::record pair_members(std::size_t pair) const {
-        report::record r;
-        r.emplace_back("file_a", request_.paths[pair]);
-        r.emplace_back("file_b", request_.paths[pair + 1]);
-        r.emplace_back("label_a", request_.labels.text[pair]);
-        r.emplace_back("label_b", request_.labels.text[pair + 1]);
-        return r;
-    }
-
     // Adds the findings of a tensor, and its record or that of its group.
     void add(compared_under c, std::size_t tensor) {
         recipe_total& total = totals_[c.recipe];
@@ -171,21 +189,19 @@ class diff_visitor final : public engine::visitor {
     void add_records(const compared_under& c) {
         const std::string& recipe = totals_[c.recipe].name;
         for (std::size_t k = 0; k + 1 < count_; ++k) {
-            report::record r = pair_members(k);
-            r.emplace_back("tensor", c.of->tensor);
-            r.emplace_back("dtype", c.dtypes[k]);
-            r.emplace_back("dtype_b", c.dtypes[k + 1]);
-            add_tensor(r, c, recipe);
+            report::record r = report::written(pair_members, {request_, k});
+            const shown_tensor shown{c, recipe, k};
+            report::append(r, name_members, shown);
+            report::append(r, dtype_members, shown);
+            report::append(r, place_members, shown);
             if (groups_) add_worst(r, c, k);
             add_pair(r, c.figures, k);
-            r.emplace_back("tensor_scale_a", scale_in(c, k));
-            r.emplace_back("tensor_scale_b", scale_in(c, k + 1));
+            report::append(r, scale_members, shown);
             result_.results.push_back(r);
         }
         if (count_ < 3) return;
-        report::record r;
-        r.emplace_back("tensor", c.of->tensor);
-        add_tensor(r, c, recipe);
+        report::record r = report::written(name_members, {c, recipe});
+        report::append(r, place_members, {c, recipe});
         add_series(r, c.figures);
         result_.series.push_back(std::move(r));
     }
@@ -212,6 +228,16 @@ void check(std::size_t dumps, const diff_request& request) {
 }
 
 }  // namespace
+
+void declare_diff(report::member_list& result, report::member_list& series,
+                  report::member_list& total) {
+    result.add(pair_members).add(name_members).add(dtype_members).add(place_members);
+    declare_worst(result);
+    declare_pair(result);
+    result.add(scale_members);
+    declare_series(series.add(name_members).add(place_members));
+    declare_pair(total.add(pair_members).add(total_members));
+}
 
 diff_result diff(std::span<const io::reader* const> dumps,
                  const std::vector<engine::tensor_ref>& chosen, const diff_request& request,

@@ -46,6 +46,10 @@ struct diff_result {
     bool identical = false;      ///< no value of a compared tensor differs, and there is one
 };
 
+/// The members of the records in results, series and summary.
+void declare_diff(report::member_list& result, report::member_list& series,
+                  report::member_list& total);
+
 /// Compares two to most_dumps dumps. match_dumps matches the tensors. The result does not depend on
 /// threads. Throws base::error.
 diff_result diff(std::span<const io::reader* const> dumps,

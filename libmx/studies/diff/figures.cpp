@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/studies/diff/figures.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -39,90 +41,86 @@ report::value largest(const value_figures& v) {
     return v.max_difference;
 }
 
-// A member of records, computed from figures of one kind.
+// A member of records, computed from figures of one kind. A series has those that may be null, as
+// they are for the first dump.
 template <typename Figures>
-struct member {
-    std::string_view name;
-    report::value (*of)(const Figures&);
-    bool in_series = true;
-};
+using member = report::declared<Figures>;
+bool in_series(const report::member_type& m) { return m.type.ends_with('?'); }
 
 // The figures of two dumps about a tensor's values.
-using value_member = member<value_figures>;
-constexpr std::array value_members{
-    value_member{"elements", [](const value_figures& v) { return tally(v.elements); }, false},
-    value_member{"compared", [](const value_figures& v) { return tally(v.compared); }, false},
-    value_member{"changed_values", [](const value_figures& v) { return tally(v.changed); }, false},
-    value_member{"values_changed",
-                 [](const value_figures& v) { return share(v.changed, v.elements); }},
-    value_member{"changed_zero_signs", [](const value_figures& v) { return tally(v.zero_signs); },
-                 false},
-    value_member{"rmse", rmse},
-    value_member{"nrmse", [](const value_figures& v) { return report::to_value(nrmse_of(v)); }},
-    value_member{"max_abs_difference", largest},
-    value_member{"cosine", cosine},
-    value_member{"mean_drift",
-                 [](const value_figures& v) { return mean(v.difference, v.compared); }},
-};
+constexpr std::array value_members = std::to_array<member<value_figures>>({
+    {"elements", "count", "", [](auto& v) { return v.elements; }},
+    {"compared", "count", "elements that are finite in both", [](auto& v) { return v.compared; }},
+    {"changed_values", "count",
+     "elements with another value; two NaNs are the same, and so are -0 and 0",
+     [](auto& v) { return v.changed; }},
+    {"values_changed", "share?", "share of changed_values",
+     [](auto& v) { return share(v.changed, v.elements); }},
+    {"changed_zero_signs", "count", "elements that are -0 in one and 0 in the other",
+     [](auto& v) { return v.zero_signs; }},
+    {"rmse", "amount?", "", [](auto& v) { return rmse(v); }},
+    {"nrmse", "amount?", "over the norm of the first dump", [](auto& v) { return nrmse_of(v); }},
+    {"max_abs_difference", "amount?", "", [](auto& v) { return largest(v); }},
+    {"cosine", "number?", "", [](auto& v) { return cosine(v); }},
+    {"mean_drift", "number?", "mean of the differences",
+     [](auto& v) { return mean(v.difference, v.compared); }},
+});
 
 // The figures of two dumps about a tensor's scales and codes.
-using move_member = member<move_figures>;
-constexpr std::array move_members{
-    move_member{"blocks", [](const move_figures& m) { return tally(m.blocks); }, false},
-    move_member{"moved_scales", [](const move_figures& m) { return tally(m.scales_moved); }, false},
-    move_member{"scale_churn",
-                [](const move_figures& m) { return share(m.scales_moved, m.blocks); }},
-    move_member{"moved_codes", [](const move_figures& m) { return tally(m.codes_moved); }, false},
-    move_member{"codes_moved",
-                [](const move_figures& m) { return share(m.codes_moved, m.elements); }},
-    move_member{"elements_at_equal_scale",
-                [](const move_figures& m) { return tally(m.elements_at_equal_scale); }, false},
-    move_member{"moved_codes_at_equal_scale",
-                [](const move_figures& m) { return tally(m.moved_at_equal_scale); }, false},
-    move_member{"codes_moved_at_equal_scale",
-                [](const move_figures& m) {
-                    return share(m.moved_at_equal_scale, m.elements_at_equal_scale);
-                }},
-    move_member{"oscillation",
-                [](const move_figures& m) { return share(m.flipped_back, m.followed); }},
-    move_member{"falling_blocks",
-                [](const move_figures& m) {
-                    return m.maxima == 0 ? report::value() : tally(m.falling_blocks);
-                }},
-    move_member{"falls_left",
-                [](const move_figures& m) { return report::to_value(falls_left(m)); }},
-};
+constexpr std::array move_members = std::to_array<member<move_figures>>({
+    {"blocks", "count", "", [](auto& m) { return m.blocks; }},
+    {"moved_scales", "count", "blocks with another scale", [](auto& m) { return m.scales_moved; }},
+    {"scale_churn", "share?", "share of moved_scales",
+     [](auto& m) { return share(m.scales_moved, m.blocks); }},
+    {"moved_codes", "count", "elements with another code", [](auto& m) { return m.codes_moved; }},
+    {"codes_moved", "share?", "share of moved_codes",
+     [](auto& m) { return share(m.codes_moved, m.elements); }},
+    {"elements_at_equal_scale", "count", "in blocks whose scale stayed",
+     [](auto& m) { return m.elements_at_equal_scale; }},
+    {"moved_codes_at_equal_scale", "count", "", [](auto& m) { return m.moved_at_equal_scale; }},
+    {"codes_moved_at_equal_scale", "share?", "",
+     [](auto& m) { return share(m.moved_at_equal_scale, m.elements_at_equal_scale); }},
+    {"oscillation", "share?", "share of elements that moved and were back one dump later",
+     [](auto& m) { return share(m.flipped_back, m.followed); }},
+    {"falling_blocks", "count?",
+     "blocks whose maximum fell and is about to fall through a power of two into the clamp zone; "
+     "norms only",
+     [](auto& m) { return m.maxima == 0 ? report::value() : tally(m.falling_blocks); }},
+    {"falls_left", "amount?", "falls as large as this one until the first of them is there",
+     [](auto& m) { return falls_left(m); }},
+});
 
 // The figures of a single dump.
-using dump_member = member<dump_figures>;
-constexpr std::array dump_members{
-    dump_member{"overflow_rate",
-                [](const dump_figures& d) { return share(d.overflow, d.counted); }},
-    dump_member{"clamp_rate", [](const dump_figures& d) { return share(d.clamp, d.counted); }},
-    dump_member{"saturated_block_rate",
-                [](const dump_figures& d) { return share(d.saturated_blocks, d.eligible_blocks); }},
-    dump_member{"clamp_zone_blocks",
-                [](const dump_figures& d) {
-                    return d.maxima == 0 ? report::value() : tally(d.in_clamp_zone);
-                }},
-    dump_member{"clamp_zone_rate",
-                [](const dump_figures& d) { return share(d.in_clamp_zone, d.maxima); }},
-    dump_member{"clamp_zone_distance",
-                [](const dump_figures& d) { return mean(d.distance, d.maxima); }},
-};
+constexpr std::array dump_members = std::to_array<member<dump_figures>>({
+    {"overflow_rate", "share?", "", [](auto& d) { return share(d.overflow, d.counted); }},
+    {"clamp_rate", "share?", "", [](auto& d) { return share(d.clamp, d.counted); }},
+    {"saturated_block_rate", "share?", "",
+     [](auto& d) { return share(d.saturated_blocks, d.eligible_blocks); }},
+    {"clamp_zone_blocks", "count?", "blocks whose maximum lies where the recipe clamps; norms only",
+     [](auto& d) { return d.maxima == 0 ? report::value() : tally(d.in_clamp_zone); }},
+    {"clamp_zone_rate", "share?", "", [](auto& d) { return share(d.in_clamp_zone, d.maxima); }},
+    {"clamp_zone_distance", "number?",
+     "mean of log2(mantissa of the maximum / lower edge of the zone); below 0: not there yet",
+     [](auto& d) { return mean(d.distance, d.maxima); }},
+});
 
-void add_members(report::record& r, const auto& members, const auto& figures) {
-    for (const auto& m : members) r.emplace_back(std::string(m.name), m.of(figures));
-}
+constexpr std::array whole_members = std::to_array<member<move_figures>>({
+    {"oscillation_over_all", "share?", "",
+     [](auto& m) { return share(m.flipped_back, m.followed); }},
+});
 
 // Null for the first dump, which has no predecessor.
 void add_changes(report::record& r, const auto& members, const auto& changes) {
     for (const auto& m : members) {
-        if (!m.in_series) continue;
+        if (!in_series(m)) continue;
         report::list steps(1);
-        for (const auto& change : changes) steps.push_back(m.of(change));
+        for (const auto& change : changes) steps.push_back(*m.of(change));
         r.emplace_back(std::string(m.name), std::move(steps));
     }
+}
+
+void declare_list(report::member_list& to, const report::member_type& m) {
+    if (in_series(m)) to.add({m.name, to.keep(fmt::format("[{}]", m.type)), ""});
 }
 
 }  // namespace
@@ -220,11 +218,18 @@ std::optional<double> falls_left(const move_figures& m) {
 }
 
 void add_pair(report::record& r, const compared_tensor& t, std::size_t pair) {
-    add_members(r, value_members, t.values[pair]);
-    add_members(r, move_members, t.codes.moves[pair]);
-    for (const dump_member& m : dump_members) {
-        r.emplace_back(std::string(m.name) + "_a", m.of(t.codes.dumps[pair]));
-        r.emplace_back(std::string(m.name) + "_b", m.of(t.codes.dumps[pair + 1]));
+    report::append(r, value_members, t.values[pair]);
+    report::append(r, move_members, t.codes.moves[pair]);
+    for (const auto& m : dump_members) {
+        r.emplace_back(std::string(m.name) + "_a", *m.of(t.codes.dumps[pair]));
+        r.emplace_back(std::string(m.name) + "_b", *m.of(t.codes.dumps[pair + 1]));
+    }
+}
+void declare_pair(report::member_list& to) {
+    to.add(value_members).add(move_members);
+    for (const report::member_type& m : dump_members) {
+        to.add({to.keep(fmt::format("{}_a", m.name)), m.type, m.text});
+        to.add({to.keep(fmt::format("{}_b", m.name)), m.type, m.text});
     }
 }
 
@@ -233,10 +238,17 @@ void add_series(report::record& r, const compared_tensor& t) {
     add_changes(r, move_members, t.codes.moves);
     move_figures all;
     for (const move_figures& m : t.codes.moves) all.merge(m);
-    r.emplace_back("oscillation_over_all", share(all.flipped_back, all.followed));
-    for (const dump_member& m : dump_members) {
-        r.emplace_back(std::string(m.name), report::to_list(t.codes.dumps, m.of));
+    report::append(r, whole_members, all);
+    for (const auto& m : dump_members) {
+        r.emplace_back(std::string(m.name),
+                       report::to_list(t.codes.dumps, [&](auto& d) { return *m.of(d); }));
     }
+}
+void declare_series(report::member_list& to) {
+    for (const report::member_type& m : value_members) declare_list(to, m);
+    for (const report::member_type& m : move_members) declare_list(to, m);
+    to.add(whole_members);
+    for (const report::member_type& m : dump_members) declare_list(to, m);
 }
 
 }  // namespace mx::diff

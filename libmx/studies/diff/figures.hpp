@@ -11,7 +11,7 @@
 
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/base/tally_text.hpp"
-#include "libmx/report/record.hpp"
+#include "libmx/report/declared.hpp"
 
 namespace mx::diff {
 
@@ -110,5 +110,9 @@ void add_pair(report::record& r, const compared_tensor& t, std::size_t pair);
 /// Adds one list per figure with a value per dump. Comparisons with the previous dump are null for
 /// the first dump; `oscillation` is null at both ends.
 void add_series(report::record& r, const compared_tensor& t);
+
+// What they add.
+void declare_pair(report::member_list& to);
+void declare_series(report::member_list& to);
 
 }  // namespace mx::diff

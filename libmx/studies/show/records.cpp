@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cmath>
+#include <array>
 #include <string>
 
 #include "libmx/analysis/result.hpp"
@@ -13,127 +13,200 @@
 namespace mx::show {
 namespace {
 
-using report::tally;
-using report::to_value;
+using report::finite_or_null;
+using report::to_list;
 
-report::value finite(double x) { return std::isfinite(x) ? report::value(x) : report::value(); }
-report::value finite(float x) { return finite(static_cast<double>(x)); }
-
-template <typename Range, typename Make>
-report::list list_of(const Range& range, Make&& make) {
-    report::list list;
-    for (const auto& x : range) list.emplace_back(make(x));
-    return list;
+report::value nrmse_of(const region& r) {
+    return r.x2 > 0 ? report::value(r.error()) : report::value();
 }
 
-report::list integers(const std::vector<std::uint64_t>& numbers) {
-    return list_of(numbers, [](std::uint64_t n) { return tally(n); });
-}
-
-report::value scale_code(const codec::recipe& r, const block::block_stats& s) {
-    if (!codec::scales_have_codes(r)) return {};
-    return fmt::format("0x{:02x}", s.scale_code);
-}
-
-report::record element_record(const element& e, int bits) {
-    return {{"index", tally(e.index)},
-            {"stored", finite(e.stored)},
-            {"x", finite(e.x)},
-            {"y", finite(e.y)},
-            {"code", fmt::format("0x{:0{}x}", e.code, (bits + 3) / 4)},
-            {"q", finite(e.q)},
-            {"value", finite(e.value)},
-            {"error", finite(e.error())},
-            {"clamped", e.clamped},
-            {"underflow", e.underflow},
-            {"largest", e.largest}};
-}
+struct shown_element {
+    const element& e;
+    int bits;
+};
+constexpr std::array element_members = std::to_array<report::declared<shown_element>>({
+    {"index", "count", "in the tensor, C order", [](auto& x) { return x.e.index; }},
+    {"stored", "number?", "as the file holds it; null, as in the others: NaN or Inf",
+     [](auto& x) { return finite_or_null(double{x.e.stored}); }},
+    {"x", "number?", "as it was quantized: with --norm-bias, rotated",
+     [](auto& x) { return finite_or_null(double{x.e.x}); }},
+    {"y", "number?", "x, less the offset, over the scale",
+     [](auto& x) { return finite_or_null(x.e.y); }},
+    {"code", "/^0x[0-9a-f]+$/", "",
+     [](auto& x) { return fmt::format("0x{:0{}x}", x.e.code, (x.bits + 3) / 4); }},
+    {"q", "number?", "the number that the code stands for",
+     [](auto& x) { return finite_or_null(double{x.e.q}); }},
+    {"value", "number?", "dequantized; of a recipe that rotates, not yet turned back",
+     [](auto& x) { return finite_or_null(double{x.e.value}); }},
+    {"error", "number?", "value - x", [](auto& x) { return finite_or_null(x.e.error()); }},
+    {"clamped", "boolean", "", [](auto& x) { return x.e.clamped; }},
+    {"underflow", "boolean", "", [](auto& x) { return x.e.underflow; }},
+    {"largest", "boolean", "has the largest code of its sign", [](auto& x) { return x.e.largest; }},
+});
 
 // Counts and figures of a block under a recipe.
-void add_figures(report::record& to, const codec::recipe& r, const block::block_stats& s,
-                 double scale) {
-    const region f = region_of(s);
-    to.emplace_back("scale", finite(scale));
-    to.emplace_back("scale_code", scale_code(r, s));
-    to.emplace_back("nan", tally(s.count.nan));
-    to.emplace_back("inf", tally(s.count.inf));
-    to.emplace_back("poisoned", tally(s.count.poisoned));
-    to.emplace_back("clamp", tally(s.count.clamp));
-    to.emplace_back("top_code", tally(s.count.top_code));
-    to.emplace_back("underflow", tally(s.count.underflow));
-    to.emplace_back("nrmse", f.x2 > 0 ? report::value(f.error()) : report::value());
-    to.emplace_back("squared_error", s.sum.error2);
-    to.emplace_back("max_abs_error", s.sum.max_error);
-}
+struct quantized_block {
+    const codec::recipe& r;
+    const block::block_stats& s;
+    double scale;
+};
+constexpr std::array figure_members = std::to_array<report::declared<quantized_block>>({
+    {"scale", "number?", "with the tensor's; null: NaN",
+     [](auto& b) { return finite_or_null(b.scale); }},
+    {"scale_code", "/^0x[0-9a-f]{2}$/?", "the byte of the scale; null where it is a float32",
+     [](auto& b) -> report::value {
+         if (!codec::scales_have_codes(b.r)) return {};
+         return fmt::format("0x{:02x}", b.s.scale_code);
+     }},
+    {"nan", "count", "", [](auto& b) { return b.s.count.nan; }},
+    {"inf", "count", "", [](auto& b) { return b.s.count.inf; }},
+    {"poisoned", "count", "finite elements that are NaN with the block",
+     [](auto& b) { return b.s.count.poisoned; }},
+    {"clamp", "count", "elements that saturation changes", [](auto& b) { return b.s.count.clamp; }},
+    {"top_code", "count", "elements that take the largest code of their sign",
+     [](auto& b) { return b.s.count.top_code; }},
+    {"underflow", "count", "elements that become zero without having been",
+     [](auto& b) { return b.s.count.underflow; }},
+    {"nrmse", "amount?",
+     "sqrt(squared_error / sum of x^2); null where every x is 0, or none counts",
+     [](auto& b) { return nrmse_of(region_of(b.s)); }},
+    {"squared_error", "amount", "", [](auto& b) { return b.s.sum.error2; }},
+    {"max_abs_error", "amount", "", [](auto& b) { return b.s.sum.max_error; }},
+});
 
-report::record rule_record(const tensor_view& v, const rule_outcome& o) {
+struct shown_rule {
+    const tensor_view& v;
+    const rule_outcome& o;
     const codec::recipe& r = v.family[o.recipe];
-    report::record record{{"rule", rule_words(r)}, {"recipe", codec::to_string(r)}};
-    add_figures(record, r, o.stats, o.scale);
-    record.emplace_back("tensor_sqnr_db", to_value(v.results[o.recipe].sqnr_db));
+};
+using rule_member = report::declared<shown_rule>;
+constexpr std::array rule_members{
+    rule_member{"rule", "string", "", [](auto& x) { return rule_words(x.r); }},
+    rule_member{"recipe", "string", "", [](auto& x) { return codec::to_string(x.r); }}};
+constexpr std::array rule_ends{rule_member{
+    "tensor_sqnr_db", "number?", "of the whole tensor; null where the error or the tensor is zero",
+    [](auto& x) { return x.v.results[x.o.recipe].sqnr_db; }}};
+
+report::record rule_record(const shown_rule& x) {
+    report::record record = report::written(rule_members, x);
+    report::append(record, figure_members, {x.r, x.o.stats, x.o.scale});
+    report::append(record, rule_ends, x);
     return record;
 }
 
-report::record region_record(const region& r) {
-    return {{"blocks", tally(r.blocks)},
-            {"elements", tally(r.elements)},
-            {"not_finite", tally(r.not_finite)},
-            {"poisoned", tally(r.poisoned)},
-            {"clamp", tally(r.clamp)},
-            {"underflow", tally(r.underflow)},
-            {"saturated_blocks", tally(r.saturated)},
-            {"squared_error", r.error2},
-            {"nrmse", r.x2 > 0 ? report::value(r.error()) : report::value()},
-            {"max_nrmse", r.max_error},
-            {"max_clamp_share", r.max_clamp},
-            {"max_underflow_share", r.max_underflow}};
-}
+constexpr std::array region_members = std::to_array<report::declared<region>>({
+    {"blocks", "count", "an empty cell has none", [](auto& r) { return r.blocks; }},
+    {"elements", "count", "", [](auto& r) { return r.elements; }},
+    {"not_finite", "count", "NaN and Inf", [](auto& r) { return r.not_finite; }},
+    {"poisoned", "count", "finite elements that are NaN with their block",
+     [](auto& r) { return r.poisoned; }},
+    {"clamp", "count", "", [](auto& r) { return r.clamp; }},
+    {"underflow", "count", "", [](auto& r) { return r.underflow; }},
+    {"saturated_blocks", "count", "blocks whose non-zero elements all take the largest value",
+     [](auto& r) { return r.saturated; }},
+    {"squared_error", "amount", "", [](auto& r) { return r.error2; }},
+    {"nrmse", "amount?", "", [](auto& r) { return nrmse_of(r); }},
+    {"max_nrmse", "amount", "of a single block, as the next two",
+     [](auto& r) { return r.max_error; }},
+    {"max_clamp_share", "share", "", [](auto& r) { return r.max_clamp; }},
+    {"max_underflow_share", "share", "", [](auto& r) { return r.max_underflow; }},
+});
 
-report::record map_record(const tensor_view& v) {
-    const map_layout& l = v.layout;
-    return {{"block_rows", tally(l.lines)},
-            {"block_columns", tally(l.across)},
-            {"folded", l.folded},
-            {"rows", tally(l.rows)},
-            {"columns", tally(l.columns)},
-            {"cell_block_rows", tally(l.tall)},
-            {"cell_block_columns", tally(l.wide)},
-            {"cells", list_of(v.cells, region_record)}};
-}
+constexpr std::array map_members = std::to_array<report::declared<tensor_view>>({
+    {"block_rows", "count", "of the block grid, matrices below each other",
+     [](auto& v) { return v.layout.lines; }},
+    {"block_columns", "count", "", [](auto& v) { return v.layout.across; }},
+    {"folded", "boolean", "a grid of one row or column: blocks go on from row to row",
+     [](auto& v) { return v.layout.folded; }},
+    {"rows", "count", "", [](auto& v) { return v.layout.rows; }},
+    {"columns", "count", "", [](auto& v) { return v.layout.columns; }},
+    {"cell_block_rows", "count", "blocks of a cell", [](auto& v) { return v.layout.tall; }},
+    {"cell_block_columns", "count", "blocks of a cell", [](auto& v) { return v.layout.wide; }},
+    {"cells", "[#region]", "row by row",
+     [](auto& v) { return report::listed(region_members, v.cells); }},
+});
+
+// What is shown of a tensor besides its result.
+constexpr std::array view_members = std::to_array<report::declared<tensor_view>>({
+    {"block_grid", "[count]", "blocks along each axis of the tensor",
+     [](auto& v) { return to_list(v.geometry.grid_shape); }},
+    {"map", "#map", "", [](auto& v) { return report::written(map_members, v); }},
+    {"band_block_rows", "count", "rows of blocks in a band", [](auto& v) { return v.band_lines; }},
+    {"bands", "[#region]", "rows of blocks across the grid",
+     [](auto& v) { return report::listed(region_members, v.bands); }},
+});
+
+struct shown_block {
+    const tensor_view& v;
+    const block_view& b;
+};
+constexpr std::array block_members = std::to_array<report::declared<shown_block>>({
+    {"file", "@members#file", "", [](auto& x) { return x.v.tensor.info().file; }},
+    {"tensor", "@members#tensor", "", [](auto& x) { return x.v.tensor.info().name; }},
+    {"recipe", "@members#recipe", "", [](auto& x) { return codec::to_string(x.v.recipe()); }},
+    {"block", "count", "index in the tensor's block grid, C order",
+     [](auto& x) { return x.b.index; }},
+    {"first", "[count]", "coordinates of its first element",
+     [](auto& x) { return to_list(x.b.first); }},
+    {"last", "[count]", "of its last element", [](auto& x) { return to_list(x.b.last); }},
+    {"rows", "count", "extent in elements", [](auto& x) { return x.b.rows; }},
+    {"columns", "count", "extent in elements", [](auto& x) { return x.b.cols; }},
+    {"elements", "count", "", [](auto& x) { return x.b.size; }},
+    {"amax", "amount?", "largest magnitude; null: NaN or Inf",
+     [](auto& x) { return finite_or_null(double{base::float_from_bits(x.b.stats.x_max)}); }},
+    {"offset", "number?", "null: the recipe has none",
+     [](auto& x) {
+         return x.v.recipe().offset == codec::offset_kind::none
+                    ? report::value()
+                    : finite_or_null(double{x.b.offset});
+     }},
+});
+constexpr std::array block_ends = std::to_array<report::declared<shown_block>>({
+    {"rules", "[#rule]",
+     "the block under each scale rule of the recipe's family, the recipe's first",
+     [](auto& x) { return to_list(x.b.rules, [&](auto& o) {
+                       return rule_record({x.v, o});
+                   }); }},
+    {"values", "[#element]", "its elements, at most 1024: those with the largest errors",
+     [](auto& x) {
+         return to_list(x.b.elements, [&](auto& e) {
+             return report::written(element_members, {e, x.v.recipe().element->bits()});
+         });
+     }},
+});
 
 }  // namespace
 
 report::record block_record(const tensor_view& v, const block_view& b) {
-    const codec::recipe& r = v.recipe();
-    const io::tensor_info& info = v.tensor.info();
-    report::record record{
-        {"file", info.file},
-        {"tensor", info.name},
-        {"recipe", codec::to_string(r)},
-        {"block", tally(b.index)},
-        {"first", integers(b.first)},
-        {"last", integers(b.last)},
-        {"rows", tally(b.rows)},
-        {"columns", tally(b.cols)},
-        {"elements", tally(b.size)},
-        {"amax", finite(base::float_from_bits(b.stats.x_max))},
-        {"offset", r.offset == codec::offset_kind::none ? report::value() : finite(b.offset)}};
-    add_figures(record, r, b.stats, b.scale);
-    record.emplace_back("rules",
-                        list_of(b.rules, [&](const auto& o) { return rule_record(v, o); }));
-    record.emplace_back("values", list_of(b.elements, [&](const element& e) {
-                            return element_record(e, r.element->bits());
-                        }));
+    report::record record = report::written(block_members, {v, b});
+    report::append(record, figure_members, {v.recipe(), b.stats, b.scale});
+    report::append(record, block_ends, {v, b});
     return record;
 }
 
 report::record tensor_record(const tensor_view& v) {
     report::record record = analysis::record_of(v.results.front());
-    record.emplace_back("block_grid", integers(v.geometry.grid_shape));
-    record.emplace_back("map", map_record(v));
-    record.emplace_back("band_block_rows", tally(v.band_lines));
-    record.emplace_back("bands", list_of(v.bands, region_record));
+    report::append(record, view_members, v);
     return record;
+}
+
+report::document_schema show_schema() {
+    report::member_list block, rule;
+    block.add(block_members).add(figure_members).add(block_ends);
+    rule.add(rule_members).add(figure_members).add(rule_ends);
+    return report::document_schema(
+               "mx.show/2", "mx show",
+               "Blocks of a tensor, or of the worst tensors of a model, and the tensors with maps "
+               "of their blocks.")
+        .member({"inputs", "[@common#input]", "files that were read, in the order given"})
+        .member({"results", "[#block]", "blocks, by tensor, worst first"})
+        .member({"tensors", "[#tensor]", "what the blocks are of: results of mx analyze, and maps"})
+        .define("block", block)
+        .define("rule", rule)
+        .define("element", element_members)
+        .define_more("tensor", "@members#result", view_members)
+        .define("map", map_members)
+        .define("region", region_members);
 }
 
 }  // namespace mx::show

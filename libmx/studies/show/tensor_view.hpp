@@ -10,6 +10,7 @@
 
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/metrics/row.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/studies/show/block_map.hpp"
 
 namespace mx::show {
@@ -86,5 +87,8 @@ tensor_view view_tensor(const engine::tensor_ref& t, const show_request& request
 /// The records of a view for JSON: one per block, and one of the tensor with its map.
 report::record block_record(const tensor_view& v, const block_view& b);
 report::record tensor_record(const tensor_view& v);
+
+/// The schema mx.show/2.
+report::document_schema show_schema();
 
 }  // namespace mx::show
