@@ -14,6 +14,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/documents/diff.hpp"
 #include "libmx/documents/reference.hpp"
+#include "libmx/documents/studies.hpp"
 #include "libmx/eval/records.hpp"
 #include "libmx/experiments/records.hpp"
 #include "libmx/io/writer.hpp"
@@ -178,6 +179,7 @@ page_list manual_pages() {
 constexpr std::array schemas{
     documents::accumulator_schema,
     documents::accumulators_schema,
+    documents::analysis_schema,
     documents::changes_schema,
     documents::dialect_differences_schema,
     documents::dialect_schema,

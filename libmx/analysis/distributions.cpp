@@ -25,7 +25,62 @@ void add_bins(std::array<std::uint64_t, N>& to, const std::array<std::uint64_t, 
     for (std::size_t i = 0; i < N; ++i) to[i] += from[i];
 }
 
+struct summed_bins {
+    std::string_view role;
+    const codec::recipe& recipe;
+    std::uint64_t tensors;
+    const metrics::totals& t;
+};
+constexpr std::array sum_members = std::to_array<report::declared<summed_bins>>({
+    {"role", "@members#role", "", [](auto& s) { return s.role; }},
+    {"recipe", "string", "", [](auto& s) { return codec::to_string(s.recipe); }},
+    {"tensors", "count", "", [](auto& s) { return s.tensors; }},
+    {"code_entropy_bits", "@members#code_entropy_bits", "",
+     [](auto& s) { return metrics::code_entropy_bits(s.t); }},
+    {"code_histogram", "@members#code_histogram", "",
+     [](auto& s) { return metrics::code_histogram(s.t); }},
+    {"scale_histogram", "@members#scale_histogram", "",
+     [](auto& s) { return metrics::scale_histogram(s.t); }},
+    {"amax_mantissa_histogram", "@members#amax_mantissa_histogram", "",
+     [](auto& s) { return metrics::amax_mantissa_histogram(s.t); }},
+});
+
+struct norm_bins {
+    const std::string &file, &tensor;
+    const codec::recipe& recipe;
+    const report::value& amax_mantissa;
+    const std::array<report::value, spread_quantiles.size()>& spread;
+};
+constexpr std::array norm_members = std::to_array<report::declared<norm_bins>>({
+    {"file", "string", "", [](auto& n) { return n.file; }},
+    {"tensor", "string", "", [](auto& n) { return n.tensor; }},
+    {"recipe", "string", "", [](auto& n) { return codec::to_string(n.recipe); }},
+    {"amax_mantissa_histogram", "@members#amax_mantissa_histogram", "",
+     [](auto& n) { return n.amax_mantissa; }},
+    {"spread_p05", "share?", "", [](auto& n) { return n.spread[0]; }},
+    {"spread_p50", "share?", "", [](auto& n) { return n.spread[1]; }},
+    {"spread_p95", "share?", "", [](auto& n) { return n.spread[2]; }},
+});
+
+struct listed_bins {
+    report::list sums, norms;
+    std::uint64_t norms_left_out;
+};
+constexpr std::array bins_members = std::to_array<report::declared<listed_bins>>({
+    {"sums", "[#sum]", "histograms summed over the tensors of a role, under a recipe",
+     [](auto& d) { return d.sums; }},
+    {"norms", "[#norm]", "block maxima of single norm tensors", [](auto& d) { return d.norms; }},
+    {"norms_left_out", "count", "norm tensors beyond the limit of those listed",
+     [](auto& d) { return d.norms_left_out; }},
+});
+
 }  // namespace
+
+void distributions::declare(report::document_schema& to) {
+    to.define("distributions", bins_members)
+        .define("sum", sum_members)
+        .define("norm", norm_members);
+}
 
 distributions::distributions(const std::vector<codec::recipe>& recipes) : recipes_(recipes) {
     for (std::size_t i = 0; i < recipes.size(); ++i) {
@@ -79,28 +134,13 @@ report::record distributions::members() const {
         h->amax_mantissa = s.amax_mantissa;
         metrics::totals t = empty_totals(recipes_[s.recipe]);
         t.distribution = h.get();
-        sums.emplace_back(
-            report::record{{"role", s.role},
-                           {"recipe", codec::to_string(recipes_[s.recipe])},
-                           {"tensors", report::tally(s.tensors)},
-                           {"code_entropy_bits", metrics::code_entropy_bits(t)},
-                           {"code_histogram", metrics::code_histogram(t)},
-                           {"scale_histogram", metrics::scale_histogram(t)},
-                           {"amax_mantissa_histogram", metrics::amax_mantissa_histogram(t)}});
+        sums.emplace_back(report::written(sum_members, {s.role, recipes_[s.recipe], s.tensors, t}));
     }
     for (const norm& n : norms_) {
-        report::record r{{"file", n.file},
-                         {"tensor", n.tensor},
-                         {"recipe", codec::to_string(recipes_[n.recipe])},
-                         {"amax_mantissa_histogram", n.amax_mantissa}};
-        for (std::size_t i = 0; i < spread_quantiles.size(); ++i) {
-            r.emplace_back(std::string("spread_") + spread_quantiles[i], n.spread[i]);
-        }
-        norms.emplace_back(std::move(r));
+        norms.emplace_back(report::written(
+            norm_members, {n.file, n.tensor, recipes_[n.recipe], n.amax_mantissa, n.spread}));
     }
-    return {{"sums", std::move(sums)},
-            {"norms", std::move(norms)},
-            {"norms_left_out", report::tally(norms_left_out_)}};
+    return report::written(bins_members, {std::move(sums), std::move(norms), norms_left_out_});
 }
 
 }  // namespace mx::analysis

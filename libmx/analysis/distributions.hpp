@@ -13,7 +13,7 @@
 #include "libmx/io/reader.hpp"
 #include "libmx/metrics/histograms.hpp"
 #include "libmx/metrics/totals.hpp"
-#include "libmx/report/record.hpp"
+#include "libmx/report/declared.hpp"
 
 namespace mx::analysis {
 
@@ -33,9 +33,9 @@ class distributions {
 
     bool empty() const { return sums_.empty(); }
 
-    /// {"sums": [{role, recipe, tensors, code_histogram, ...}], "norms": [{file, tensor, recipe,
-    /// amax_mantissa_histogram, spread_p05, ...}], "norms_left_out": count}.
+    /// The member `distributions` of a document, and its schema as #distributions.
     report::record members() const;
+    static void declare(report::document_schema& to);
 
   private:
     struct sum {

@@ -14,28 +14,58 @@ namespace {
 
 constexpr std::array cluster_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
 
-// Counts over all tensors, by recipe.
-report::list health_list(const cluster::cluster_report& report,
-                         const analysis::analysis_request& request) {
-    report::list list;
-    for (std::size_t r = 0; r < request.recipes.size(); ++r) {
-        const cluster::recipe_summary& h = report.summaries[r];
-        report::value nearest = pages::undefined();
-        if (h.nearest) {
-            nearest = report::record{{"tensor", h.nearest_tensor},
-                                     {"block", pages::integer(h.nearest->index)},
-                                     {"min", h.nearest->least},
-                                     {"max", h.nearest->largest},
-                                     {"nearness", h.nearest->nearness}};
-        }
-        list.emplace_back(report::record{{"recipe", codec::to_string(request.recipes[r])},
-                                         {"tensors", pages::integer(h.tensors)},
-                                         {"judged", pages::integer(h.judged)},
-                                         {"in_danger", pages::integer(h.in_danger)},
-                                         {"nearest", std::move(nearest)}});
-    }
-    return list;
-}
+struct nearest_block {
+    const std::string& tensor;
+    const cluster::near_block& b;
+};
+constexpr std::array nearest_members = std::to_array<report::declared<nearest_block>>({
+    {"tensor", "string", "", [](auto& x) { return x.tensor; }},
+    {"block", "count", "", [](auto& x) { return x.b.index; }},
+    {"min", "amount", "", [](auto& x) { return x.b.least; }},
+    {"max", "amount", "", [](auto& x) { return x.b.largest; }},
+    {"nearness", "number", "1: saturates", [](auto& x) { return x.b.nearness; }},
+});
+
+struct recipe_health {
+    const codec::recipe& recipe;
+    const cluster::recipe_summary& of;
+};
+constexpr std::array health_members = std::to_array<report::declared<recipe_health>>({
+    {"recipe", "string", "", [](auto& h) { return codec::to_string(h.recipe); }},
+    {"tensors", "count", "measured", [](auto& h) { return h.of.tensors; }},
+    {"judged", "count", "with eligible blocks", [](auto& h) { return h.of.judged; }},
+    {"in_danger", "count", "with a finding", [](auto& h) { return h.of.in_danger; }},
+    {"nearest", "#nearest?", "the block closest to saturation, in tensors without a finding",
+     [](auto& h) -> report::value {
+         if (!h.of.nearest) return {};
+         return report::written(nearest_members, {h.of.nearest_tensor, *h.of.nearest});
+     }},
+});
+
+struct diagnosis {
+    const cluster::cluster_report& report;
+    const analysis::analysis_request& request;
+};
+constexpr std::array diagnosis_members = std::to_array<report::declared<diagnosis>>({
+    {"findings", "[#finding]",
+     "a tensor under a recipe that loses blocks each, the most severe first",
+     [](auto& d) {
+         return report::to_list(d.report.findings, [&](const cluster::finding& f) {
+             return cluster::finding_record(f, d.request.roles);
+         });
+     }},
+    {"health", "[#health]", "a recipe over all tensors each",
+     [](auto& d) {
+         report::list all;
+         for (std::size_t r = 0; r < d.request.recipes.size(); ++r) {
+             all.emplace_back(
+                 report::written(health_members, {d.request.recipes[r], d.report.summaries[r]}));
+         }
+         return all;
+     }},
+    {"norms_around_zero", "[string]", "norms that look as if they were stored as gain - 1",
+     [](auto& d) { return report::to_list(d.report.norms.around_zero); }},
+});
 
 void put_before(std::vector<codec::recipe>& recipes, std::vector<codec::recipe> first) {
     for (const codec::recipe& r : recipes) {
@@ -64,15 +94,15 @@ measured cluster(const cluster_options& o, const surroundings& around) {
     engine::require_any(analysis::has_elements(report.measured), report.skipped);
 
     d.sections = pages::cluster_sections(report, request, o.all);
-    d.tail = {{"findings", report::to_list(report.findings,
-                                           [&](const cluster::finding& f) {
-                                               return cluster::finding_record(f, request.roles);
-                                           })},
-              {"health", health_list(report, request)},
-              {"norms_around_zero",
-               report::list(report.norms.around_zero.begin(), report.norms.around_zero.end())}};
+    d.tail = report::written(diagnosis_members, {report, request});
     d.results = std::move(report.results);
     return m.finish(std::move(d), report.measured, report.skipped, report.sums, false);
+}
+
+void declare_diagnosis(report::document_schema& to) {
+    to.members_together(diagnosis_members)
+        .define("health", health_members)
+        .define("nearest", nearest_members);
 }
 
 }  // namespace mx::documents

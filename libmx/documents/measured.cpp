@@ -8,9 +8,12 @@
 #include <utility>
 
 #include "libmx/documents/build_facts.hpp"
+#include "libmx/documents/studies.hpp"
 #include "libmx/engine/remarks.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/policy/offers.hpp"
+#include "libmx/studies/cluster/diagnose.hpp"
+#include "libmx/studies/compare/comparison.hpp"
 #include "libmx/studies/show/tensor_view.hpp"
 
 namespace mx::documents {
@@ -66,14 +69,23 @@ std::vector<show::tensor_view> blocks_of(const pages::review& r, const measured_
     return views;
 }
 
+struct scaled_tensor {
+    const io::tensor_info& info;
+    report::list scales;
+};
+constexpr std::array scaled_members = std::to_array<report::declared<scaled_tensor>>({
+    {"file", "string", "", [](auto& t) { return t.info.file; }},
+    {"tensor", "string", "", [](auto& t) { return t.info.name; }},
+    {"scales", "@common#tensor_scales", "", [](auto& t) { return t.scales; }},
+});
+
 // The scales that tensors have one of: of each measured one that has any.
 report::list scales_list(const std::vector<engine::tensor_ref>& tensors) {
     report::list all;
     for (const engine::tensor_ref& t : tensors) {
         report::list scales = engine::tensor_scales_of(t);
         if (scales.empty()) continue;
-        all.push_back(report::record{
-            {"file", t.info().file}, {"tensor", t.info().name}, {"scales", std::move(scales)}});
+        all.emplace_back(report::written(scaled_members, {t.info(), std::move(scales)}));
     }
     return all;
 }
@@ -153,6 +165,42 @@ measured measured_model::finish(report::document d, const analysis::result_list&
                   std::make_move_iterator(first.end()));
     }
     return m;
+}
+
+report::document_schema analysis_schema() {
+    constexpr std::array given{report::member_type{"command", "analyze|compare|cluster", ""},
+                               report::member_type{"options", "[#option]",
+                                                   "which decide what tensors there are, how they "
+                                                   "are read, and which share a record"}};
+    report::document_schema s(
+        "mx.analysis/1", "mx analyze, mx compare, mx cluster: results",
+        "Every measured tensor under every recipe, and what the command concludes from them. mx "
+        "report, mx plan and mx gate read it. Members from `findings` on are those of mx cluster, "
+        "from `baseline` on those of mx compare.");
+    s.member({"verdict", "[string]", "what the command says, a sentence each", false})
+        .member({"inputs", "[@common#input]", "files that were read, in the order given"})
+        .member({"given", "#given",
+                 "the command that measured the results, without outputs and recipes; of mx "
+                 "analyze, compare and cluster",
+                 false})
+        .member({"results", "[#result]", "a tensor, or group of tensors, under a recipe each"})
+        .member({"skipped", "[@common#skipped]", "what was not measured, and why"})
+        .member({"remarks", "@common#remarks", "", false})
+        .member({"tensor_scales", "[#scaled]", "of each tensor that has any", false})
+        .member({"distributions", "#distributions",
+                 "histograms for the page, where one is asked for or results may become one",
+                 false})
+        .define("given", given)
+        .define("scaled", scaled_members);
+    declare_part(s);
+    pages::declare_summary(s);
+    analysis::distributions::declare(s);
+    report::member_list result;
+    cluster::declare_survey(result, s);
+    s.define_more("result", "@members#result", result);
+    declare_diagnosis(s);
+    compare::declare_comparison(s);
+    return s;
 }
 
 }  // namespace mx::documents

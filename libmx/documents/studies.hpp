@@ -52,5 +52,10 @@ struct cluster_options : measuring_options {
 /// Files for it should be opened with input_options::views::vectors: gains are vectors, however
 /// many axes of length 1 they have.
 measured cluster(const cluster_options& o, const surroundings& around);
+/// The members that it adds to a document.
+void declare_diagnosis(report::document_schema& to);
+
+/// The schema mx.analysis/1.
+report::document_schema analysis_schema();
 
 }  // namespace mx::documents

@@ -26,11 +26,7 @@
 namespace mx::pages {
 namespace {
 
-// Rates that a summary has, the first of compare::pooled_rates.
-constexpr std::array summed_rates{"overflow_rate", "clamp_rate", "underflow_rate",
-                                  "saturated_block_rate"};
 constexpr const char* regret_share = "regret_share";
-constexpr std::array part_shares{"clamp_error_share", "underflow_error_share", "grid_error_share"};
 
 struct accumulator {
     std::shared_ptr<const analysis::named_recipe> under;
@@ -56,36 +52,71 @@ struct accumulator {
         }
     }
 
-    recipe_summary finish() const {
-        recipe_summary s{under, 0, 0, decomposed, all.tensors > 0 && all.lossless, {}};
-        const auto where = [](bool any, double x) { return any ? real(x) : undefined(); };
-        const bool has_error = all.error2 > 0 && all.x2 > 0;
-        if (has_error) s.nrmse = *all.nrmse();
-        if (has_error) s.sqnr_db = base::decibels_of_root(s.nrmse);
-        s.members = {{"recipe", under->name},
-                     {"tensors", integer(tensors)},
-                     {"elements", integer(static_cast<std::int64_t>(all.elements))},
-                     {"bits_per_element", where(all.elements > 0, all.bits / all.elements)},
-                     {"nrmse", where(has_error, s.nrmse)},
-                     {"sqnr_db", where(has_error, s.sqnr_db)},
-                     {"mean_sqnr_db", report::to_value(all.mean_sqnr_db())}};
-        for (const char* rate : summed_rates) {
-            s.members.emplace_back(rate, report::to_value(all.rate(compare::rate_index(rate))));
-        }
-        for (std::size_t i = 0; i < part_shares.size() && decomposed; ++i) {
-            s.members.emplace_back(part_shares[i], where(squared_error[0] > 0,
-                                                         squared_error[i + 1] / squared_error[0]));
-        }
-        if (with_regret) {
-            s.members.emplace_back(regret_share,
-                                   report::to_value(all.rate(compare::rate_index(regret_share))));
-        }
-        s.members.emplace_back("worst_tensor", worst);
-        s.members.emplace_back("worst_sqnr_db",
-                               where(worst_nrmse > 0, base::decibels_of_root(worst_nrmse)));
-        return s;
+    bool has_error() const { return all.error2 > 0 && all.x2 > 0; }
+    double nrmse() const { return has_error() ? *all.nrmse() : 0; }
+    double sqnr_db() const { return has_error() ? base::decibels_of_root(nrmse()) : 0; }
+    // Part `i` of the squared error, from 1.
+    report::value share_of_part(std::size_t i) const {
+        return squared_error[0] > 0 ? real(squared_error[i] / squared_error[0]) : undefined();
+    }
+    std::optional<double> rate(std::string_view name) const {
+        return all.rate(compare::rate_index(name));
     }
 };
+
+using sum_member = report::declared<accumulator>;
+constexpr std::array sum_members = std::to_array<sum_member>({
+    {"recipe", "string", "", [](auto& a) { return a.under->name; }},
+    {"tensors", "count", "", [](auto& a) { return a.tensors; }},
+    {"elements", "count", "", [](auto& a) { return static_cast<std::int64_t>(a.all.elements); }},
+    {"bits_per_element", "@members#bits_per_element", "",
+     [](auto& a) { return a.all.elements > 0 ? real(a.all.bits / a.all.elements) : undefined(); }},
+    {"nrmse", "@members#nrmse", "",
+     [](auto& a) { return a.has_error() ? real(a.nrmse()) : undefined(); }},
+    {"sqnr_db", "@members#sqnr_db",
+     "-10 log10(sum of squared errors / sum of squares), over all tensors (dB)",
+     [](auto& a) { return a.has_error() ? real(a.sqnr_db()) : undefined(); }},
+    {"mean_sqnr_db", "number?", "mean of the records' SQNR (dB): those of tensors, or of groups",
+     [](auto& a) { return a.all.mean_sqnr_db(); }},
+    {"overflow_rate", "@members#overflow_rate", "",
+     [](auto& a) { return a.rate("overflow_rate"); }},
+    {"clamp_rate", "@members#clamp_rate", "", [](auto& a) { return a.rate("clamp_rate"); }},
+    {"underflow_rate", "@members#underflow_rate", "",
+     [](auto& a) { return a.rate("underflow_rate"); }},
+    {"saturated_block_rate", "@members#saturated_block_rate", "",
+     [](auto& a) { return a.rate("saturated_block_rate"); }},
+});
+constexpr std::array origin_members = std::to_array<sum_member>({
+    {"clamp_error_share", "@members#clamp_error_share", "",
+     [](auto& a) { return a.share_of_part(1); }},
+    {"underflow_error_share", "@members#underflow_error_share", "",
+     [](auto& a) { return a.share_of_part(2); }},
+    {"grid_error_share", "@members#grid_error_share", "",
+     [](auto& a) { return a.share_of_part(3); }},
+});
+constexpr std::array regret_members{sum_member{regret_share, "@members#regret_share", "",
+                                               [](auto& a) { return a.rate(regret_share); }}};
+constexpr std::array worst_members = std::to_array<sum_member>({
+    {"worst_tensor", "string", "the tensor with the lowest SQNR; empty where none has one",
+     [](auto& a) { return a.worst; }},
+    {"worst_sqnr_db", "number?", "its SQNR (dB)",
+     [](auto& a) {
+         return a.worst_nrmse > 0 ? real(base::decibels_of_root(a.worst_nrmse)) : undefined();
+     }},
+});
+
+recipe_summary summary_of(const accumulator& a) {
+    recipe_summary s{a.under,
+                     a.nrmse(),
+                     a.sqnr_db(),
+                     a.decomposed,
+                     a.all.tensors > 0 && a.all.lossless,
+                     report::written(sum_members, a)};
+    if (a.decomposed) report::append(s.members, origin_members, a);
+    if (a.with_regret) report::append(s.members, regret_members, a);
+    report::append(s.members, worst_members, a);
+    return s;
+}
 
 // A tensor with its results, one per recipe.
 struct tensor_rows {
@@ -254,8 +285,15 @@ std::vector<recipe_summary> summarize(const analysis::result_list& results) {
         at->add(r);
     }
     std::vector<recipe_summary> summary;
-    for (const accumulator& a : sums) summary.push_back(a.finish());
+    for (const accumulator& a : sums) summary.push_back(summary_of(a));
     return summary;
+}
+
+void declare_summary(report::document_schema& to) {
+    report::member_list all;
+    all.add(sum_members).add_of_some(origin_members).add_of_some(regret_members).add(worst_members);
+    to.member({"summary", "[#summary]", "a recipe over all tensors each; mx analyze", false})
+        .define("summary", all);
 }
 
 std::vector<report::section> analysis_sections(const analysis::analysis& a,

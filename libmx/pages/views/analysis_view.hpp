@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libmx/analysis/analyze.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::pages {
@@ -22,16 +23,15 @@ struct recipe_summary {
     std::shared_ptr<const analysis::named_recipe> under;
     double nrmse = 0, sqnr_db = 0;  ///< over all elements together; 0 without an error
     bool decomposed = false;
-    bool exact = false;  ///< there is no error
-    /// recipe, tensors, elements, bits_per_element; nrmse and sqnr_db over all elements;
-    /// mean_sqnr_db (the geometric mean of the tensors' nrmse in dB, without tensors that have no
-    /// error); rates over all elements or blocks; if the error is decomposed, the parts' shares of
-    /// the total squared error; and the tensor with the largest nrmse.
-    report::record members;
+    bool exact = false;      ///< there is no error
+    report::record members;  ///< of the list `summary` of mx.analysis/1
 };
 
 /// One per recipe, in the order of their first appearance.
 std::vector<recipe_summary> summarize(const analysis::result_list& results);
+
+/// The member `summary`.
+void declare_summary(report::document_schema& to);
 
 /// The sections of the human table and of Markdown after the verdict, of the recipes in `summary`.
 std::vector<report::section> analysis_sections(const analysis::analysis& a,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/studies/cluster/diagnose.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -16,33 +18,87 @@
 namespace mx::cluster {
 namespace {
 
-using report::tally;
-
 constexpr std::array words{defect_words{"saturates", "saturate"}, defect_words{"dies", "die"},
                            defect_words{"collapses", "collapse"}};
 static_assert(words.size() == defect_count);
 
-std::string verdict(defect a) { return std::string(words_of(a).one); }
+std::string_view verdict(defect a) { return words_of(a).one; }
+constexpr std::string_view verdicts = "saturates|dies|collapses";
 
-report::record block_record(const bad_block& b) {
-    return {{"block", tally(b.index)},
-            {"verdict", verdict(b.what)},
-            {"min", b.least},
-            {"max", b.largest},
-            {"becomes", report::to_value(b.becomes)},
-            {"gain", b.gain}};
-}
+constexpr std::array block_members = std::to_array<report::declared<bad_block>>({
+    {"block", "count", "index in the tensor's grid of blocks", [](auto& b) { return b.index; }},
+    {"verdict", verdicts, "", [](auto& b) { return verdict(b.what); }},
+    {"min", "amount", "least |x| over x != 0", [](auto& b) { return b.least; }},
+    {"max", "amount", "largest |x|", [](auto& b) { return b.largest; }},
+    {"becomes", "amount?", "the magnitude that all its elements get; null with an offset",
+     [](auto& b) { return b.becomes; }},
+    {"gain", "number", "sum(x d) / sum(x^2) of the block", [](auto& b) { return b.gain; }},
+});
 
-report::record remedy_record(const measured_remedy& m, defect what) {
-    return {{"change", m.change},
-            {"recipe", m.recipe},
-            {"rmse", m.rmse},
-            {"ailing_block_rate", m.recipe == engine::bf16_name
-                                      ? report::value()
-                                      : m.defective_share[static_cast<std::size_t>(what)]},
-            {"saturated_block_rate", m.saturated_block_rate},
-            {"bits_per_element", m.bits_per_element}};
-}
+struct tried_remedy {
+    const measured_remedy& m;
+    defect what;
+};
+constexpr std::array remedy_members = std::to_array<report::declared<tried_remedy>>({
+    {"change", "string", "what is changed: a key of the recipe, or bf16",
+     [](auto& x) { return x.m.change; }},
+    {"recipe", "string", "", [](auto& x) { return x.m.recipe; }},
+    {"rmse", "amount?", "", [](auto& x) { return x.m.rmse; }},
+    {"ailing_block_rate", "share?",
+     "share of the eligible blocks that still do what the verdict says; null: bf16",
+     [](auto& x) {
+         return x.m.recipe == engine::bf16_name
+                    ? report::value()
+                    : x.m.defective_share[static_cast<std::size_t>(x.what)];
+     }},
+    {"saturated_block_rate", "share?", "", [](auto& x) { return x.m.saturated_block_rate; }},
+    {"bits_per_element", "number", "", [](auto& x) { return x.m.bits_per_element; }},
+});
+
+struct shown_finding {
+    const finding& f;
+    const engine::role_finder& roles;
+    const io::tensor_info& info = f.tensor.info();
+    const block_survey& s = f.survey;
+    const measured_remedy& chosen = f.remedies[f.chosen];
+};
+constexpr std::array finding_members = std::to_array<report::declared<shown_finding>>({
+    {"file", "string", "", [](auto& x) { return x.info.file; }},
+    {"tensor", "string", "", [](auto& x) { return x.info.name; }},
+    {"role", "@members#role", "", [](auto& x) { return x.roles.role_of(x.info); }},
+    {"recipe", "string", "", [](auto& x) { return codec::to_string(x.f.recipe); }},
+    {"verdict", verdicts, "what most of the lost blocks do",
+     [](auto& x) { return verdict(x.f.what); }},
+    {"eligible_blocks", "@members#eligible_blocks",
+     "blocks with two or more non-zero finite elements", [](auto& x) { return x.s.eligible; }},
+    {"ailing_blocks", "count", "eligible blocks that do what the verdict says",
+     [](auto& x) { return x.s.defective[static_cast<std::size_t>(x.f.what)]; }},
+    {"ailing_block_rate", "share", "of the eligible blocks",
+     [](auto& x) { return x.s.share(x.f.what); }},
+    {"saturated_block_rate", "@members#saturated_block_rate", "",
+     [](auto& x) { return x.s.saturated_block_rate; }},
+    {"collapsed_block_rate", "@members#collapsed_block_rate", "",
+     [](auto& x) { return x.s.collapsed_block_rate; }},
+    {"certain_overflow_block_rate", "share?", "",
+     [](auto& x) { return x.s.certain_overflow_block_rate; }},
+    {"certain_saturation_block_rate", "share?", "",
+     [](auto& x) { return x.s.certain_saturation_block_rate; }},
+    {"clamp_zone_block_rate", "share?", "", [](auto& x) { return x.s.clamp_zone_block_rate; }},
+    {"saturated_block_gain", "number?", "", [](auto& x) { return x.s.saturated_block_gain; }},
+    {"rmse", "@members#rmse", "", [](auto& x) { return x.s.rmse; }},
+    {"nrmse", "@members#nrmse", "", [](auto& x) { return x.s.nrmse; }},
+    {"remedy", "string", "the recommended remedy: a recipe, or bf16",
+     [](auto& x) { return x.chosen.recipe; }},
+    {"remedy_rmse", "amount?", "R-MSE under it", [](auto& x) { return x.chosen.rmse; }},
+    {"remedies", "[#remedy]", "the remedies that were measured",
+     [](auto& x) {
+         return report::to_list(x.f.remedies, [&](const measured_remedy& m) {
+             return report::written(remedy_members, {m, x.f.what});
+         });
+     }},
+    {"worst_blocks", "[#bad_block]", "blocks with the largest loss",
+     [](auto& x) { return report::listed(block_members, x.s.worst); }},
+});
 
 // Values of a norm.
 struct counts {
@@ -68,13 +124,27 @@ struct counts {
     }
 };
 
-// What the survey adds to a record of the analysis.
+// What the survey adds to a record of the analysis, before the quantiles of the spread.
+constexpr std::array survey_members = std::to_array<report::declared<block_survey>>({
+    {"clamp_zone_block_rate", "share?",
+     "share of blocks whose maximum lies where the recipe clamps; mx cluster",
+     [](auto& s) { return s.clamp_zone_block_rate; }},
+    {"certain_overflow_block_rate", "share?",
+     "share of eligible blocks in which every element certainly overflows; mx cluster",
+     [](auto& s) { return s.certain_overflow_block_rate; }},
+    {"certain_saturation_block_rate", "share?",
+     "share of eligible blocks in which every element certainly saturates; mx cluster",
+     [](auto& s) { return s.certain_saturation_block_rate; }},
+    {"saturated_block_gain", "number?", "mean gain of the saturated blocks; mx cluster",
+     [](auto& s) { return s.saturated_block_gain; }},
+});
+constexpr std::array spread_quantiles{"p01", "p05", "p25", "p50", "p75", "p95", "p99"};
+
 report::record members_of(const block_survey& s) {
-    report::record r{{"clamp_zone_block_rate", s.clamp_zone_block_rate},
-                     {"certain_overflow_block_rate", s.certain_overflow_block_rate},
-                     {"certain_saturation_block_rate", s.certain_saturation_block_rate},
-                     {"saturated_block_gain", s.saturated_block_gain}};
-    for (const auto& [name, v] : s.spread) r.emplace_back("spread_" + name, v);
+    report::record r = report::written(survey_members, s);
+    for (const char* name : spread_quantiles) {
+        r.emplace_back(fmt::format("spread_{}", name), report::value_of(s.spread, name));
+    }
     return r;
 }
 
@@ -91,13 +161,17 @@ struct member_facts {
         most_saturated = tensor.name;
         rate = here;
     }
-    void add_to(report::record& r) const {
-        r.emplace_back("members_in_danger", tally(in_danger));
-        r.emplace_back("most_saturated_member",
-                       rate ? report::value(most_saturated) : report::value());
-        r.emplace_back("most_saturated_block_rate", report::to_value(rate));
-    }
 };
+constexpr std::array fact_members = std::to_array<report::declared<member_facts>>({
+    {"members_in_danger", "count", "tensors in danger; mx cluster --group",
+     [](auto& f) { return f.in_danger; }},
+    {"most_saturated_member", "string?",
+     "the tensor with the largest share of saturated blocks, the first of equals; mx cluster "
+     "--group",
+     [](auto& f) { return f.rate ? report::value(f.most_saturated) : report::value(); }},
+    {"most_saturated_block_rate", "share?",
+     "saturated_block_rate of that tensor; mx cluster --group", [](auto& f) { return f.rate; }},
+});
 
 // The worst defect that at least danger_share of the eligible blocks have.
 std::optional<defect> danger_of(const block_survey& s) {
@@ -185,31 +259,19 @@ void find_remedies(cluster_report& to, std::size_t recipe, const engine::run_req
 const defect_words& words_of(defect a) { return words[static_cast<std::size_t>(a)]; }
 
 report::record finding_record(const finding& f, const engine::role_finder& roles) {
-    const io::tensor_info& info = f.tensor.info();
-    const block_survey& s = f.survey;
-    const std::uint64_t defective = s.defective[static_cast<std::size_t>(f.what)];
-    const auto remedy = [&](const measured_remedy& m) { return remedy_record(m, f.what); };
-    const measured_remedy& chosen = f.remedies[f.chosen];
-    return {{"file", info.file},
-            {"tensor", info.name},
-            {"role", std::string(roles.role_of(info))},
-            {"recipe", codec::to_string(f.recipe)},
-            {"verdict", verdict(f.what)},
-            {"eligible_blocks", tally(s.eligible)},
-            {"ailing_blocks", tally(defective)},
-            {"ailing_block_rate", s.share(f.what)},
-            {"saturated_block_rate", s.saturated_block_rate},
-            {"collapsed_block_rate", s.collapsed_block_rate},
-            {"certain_overflow_block_rate", s.certain_overflow_block_rate},
-            {"certain_saturation_block_rate", s.certain_saturation_block_rate},
-            {"clamp_zone_block_rate", s.clamp_zone_block_rate},
-            {"saturated_block_gain", s.saturated_block_gain},
-            {"rmse", s.rmse},
-            {"nrmse", s.nrmse},
-            {"remedy", chosen.recipe},
-            {"remedy_rmse", chosen.rmse},
-            {"remedies", report::to_list(f.remedies, remedy)},
-            {"worst_blocks", report::to_list(s.worst, block_record)}};
+    return report::written(finding_members, {f, roles});
+}
+
+void declare_survey(report::member_list& result, report::document_schema& to) {
+    result.add_of_some(survey_members);
+    for (const char* name : spread_quantiles) {
+        result.add({result.keep(fmt::format("spread_{}", name)), "share?",
+                    "quantile of min |x != 0| / max |x| over blocks; mx cluster", false});
+    }
+    result.add_of_some(fact_members);
+    to.define("finding", finding_members)
+        .define("remedy", remedy_members)
+        .define("bad_block", block_members);
 }
 
 cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
@@ -249,7 +311,7 @@ cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
     if (!group_of.empty()) {
         for (const block_survey& s : surveyor->take_groups()) {
             report::record r = members_of(s);
-            facts[s.tensor * recipes + s.recipe].add_to(r);
+            report::append(r, fact_members, facts[s.tensor * recipes + s.recipe]);
             added->push_back(r);
         }
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libmx/analysis/analyze.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/studies/cluster/remedies.hpp"
 
 namespace mx::cluster {
@@ -30,6 +31,8 @@ struct finding {
 
 /// The finding as an element of the JSON list `findings`.
 report::record finding_record(const finding& f, const engine::role_finder& roles);
+/// Defines it as #finding, and adds the members of cluster_report::results beside those of results.
+void declare_survey(report::member_list& result, report::document_schema& to);
 
 /// Counts evidence that a model stores norms as gamma - 1: their values then lie around 0 instead
 /// of around 1. Uses the stored values. A norm counts as around zero if more than half of its

@@ -89,15 +89,16 @@ std::vector<layer_series> find_series(const board& b);
 /// A figure of every layer of a series; a mean over the seeds of a cell.
 struct series_figure {
     std::string_view name;  ///< as in the records
+    std::string_view type;  ///< report::member_type::type of the list
     double analysis::result::*figure;
 };
 inline constexpr std::array series_figures{
-    series_figure{"rmse", &analysis::result::rmse},
-    series_figure{"nrmse", &analysis::result::nrmse},
-    series_figure{"sqnr_db", &analysis::result::sqnr_db},
-    series_figure{"overflow_rate", &analysis::result::overflow_rate},
-    series_figure{"clamp_rate", &analysis::result::clamp_rate},
-    series_figure{"underflow_rate", &analysis::result::underflow_rate},
+    series_figure{"rmse", "[amount?]", &analysis::result::rmse},
+    series_figure{"nrmse", "[amount?]", &analysis::result::nrmse},
+    series_figure{"sqnr_db", "[number?]", &analysis::result::sqnr_db},
+    series_figure{"overflow_rate", "[share?]", &analysis::result::overflow_rate},
+    series_figure{"clamp_rate", "[share?]", &analysis::result::clamp_rate},
+    series_figure{"underflow_rate", "[share?]", &analysis::result::underflow_rate},
 };
 
 }  // namespace mx::compare

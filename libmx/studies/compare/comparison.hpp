@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libmx/analysis/analyze.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/studies/compare/board.hpp"
 #include "libmx/studies/compare/cells.hpp"
 #include "libmx/studies/compare/families.hpp"
@@ -76,9 +77,9 @@ report::value scale_difference(const comparison& c, std::size_t group, std::size
 /// A standing as a record: recipe, ratio with interval, wins, SQNR, bits, rates.
 report::record standing_record(const sweep_plan& plan, const standing& s);
 
-/// baseline, ranking, pareto, best_by_bits, roles, series (empty: see series_records),
-/// disagreement, phase (null without a sweep of phases), left_out.
+/// The members that mx compare adds to a document; `series` is empty: see series_records.
 report::record comparison_members(const sweep_plan& plan, const comparison& c);
+void declare_comparison(report::document_schema& to);
 
 /// The member `series`, with a figure for every tensor, cell and series_figure; generated when
 /// read.

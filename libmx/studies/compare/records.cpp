@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/studies/compare/comparison.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "libmx/analysis/scale_pairs.hpp"
@@ -11,7 +14,6 @@ namespace mx::compare {
 namespace {
 
 using report::record;
-using report::tally;
 using report::to_list;
 using report::to_value;
 
@@ -22,139 +24,307 @@ report::value interval_of(const std::optional<base::estimate>& e) {
     return e ? to_value(e->interval) : report::value();
 }
 
-report::list numbers(const std::vector<double>& values) { return {values.begin(), values.end()}; }
-
-record ranked(const sweep_plan& plan, const comparison& c, std::size_t place) {
-    const standing& s = c.overall.cells[place];
-    record r{{"rank", tally(place + 1)},
-             {"best", bool{c.best[place]}},
-             {"pareto", bool{c.front[place]}}};
-    for (auto& member : standing_record(plan, s)) r.push_back(std::move(member));
-    return r;
+struct shown_standing {
+    const sweep_plan& plan;
+    const standing& s;
+    const cell& c = plan.cells[s.cell];
+};
+// Before the pooled rates.
+constexpr std::array standing_members = std::to_array<report::declared<shown_standing>>({
+    {"recipe", "string", "the recipe, spelt canonically", [](auto& x) { return x.c.name; }},
+    {"seeds", "count?", "seeds that stochastic recipes were run with",
+     [](auto& x) {
+         return is_random(x.c.recipe) ? report::tally(x.c.runs.size()) : report::value();
+     }},
+    {"tensors", "count", "tensors that it was measured on", [](auto& x) { return x.s.tensors; }},
+    {"rmse_ratio", "amount?", "geometric mean over tensors of R-MSE over that of the baseline",
+     [](auto& x) { return mean_of(x.s.rmse_ratio); }},
+    {"rmse_ratio_interval", "amount?", "half width of its 95 % interval over seeds",
+     [](auto& x) { return interval_of(x.s.rmse_ratio); }},
+    {"compared", "count", "tensors that the ratio is over", [](auto& x) { return x.s.compared; }},
+    {"only_exact", "count", "tensors that it holds exactly and the baseline does not",
+     [](auto& x) { return x.s.only_exact; }},
+    {"only_baseline_exact", "count", "tensors that the baseline holds exactly and it does not",
+     [](auto& x) { return x.s.only_baseline_exact; }},
+    {"exact", "boolean", "it holds every tensor exactly", [](auto& x) { return x.s.exact; }},
+    {"wins", "count", "tensors of which no recipe has less R-MSE",
+     [](auto& x) { return x.s.wins; }},
+    {"nrmse", "@members#nrmse", "over all tensors", [](auto& x) { return mean_of(x.s.nrmse); }},
+    {"sqnr_db", "@members#sqnr_db", "over all tensors (dB)",
+     [](auto& x) { return mean_of(x.s.sqnr_db); }},
+    {"sqnr_db_interval", "amount?", "half width of its 95 % interval over seeds (dB)",
+     [](auto& x) { return interval_of(x.s.sqnr_db); }},
+    {"mean_sqnr_db", "number?", "mean over tensors (dB)",
+     [](auto& x) { return mean_of(x.s.mean_sqnr_db); }},
+    {"bits_per_element", "@members#bits_per_element", "",
+     [](auto& x) { return x.s.tensors == 0 ? report::value() : x.s.bits_per_element; }},
+});
+void declare_standing(report::member_list& to) {
+    to.add(standing_members);
+    for (const pooled_rate& r : pooled_rates) {
+        to.add({r.name, to.keep(fmt::format("@members#{}", r.name)), ""});
+    }
 }
 
-report::value pareto_of(const sweep_plan& plan, const comparison& c) {
+struct ranked_place {
+    const comparison& c;
+    std::size_t place;
+};
+constexpr std::array place_members = std::to_array<report::declared<ranked_place>>({
+    {"rank", "ordinal", "from 1", [](auto& x) { return x.place + 1; }},
+    {"best", "boolean", "nothing stands before it",
+     [](auto& x) { return bool{x.c.best[x.place]}; }},
+    {"pareto", "boolean", "on the front of bits and SQNR",
+     [](auto& x) { return bool{x.c.front[x.place]}; }},
+});
+
+constexpr std::array front_members = std::to_array<report::declared<shown_standing>>({
+    {"recipe", "string", "", [](auto& x) { return x.c.name; }},
+    {"bits_per_element", "@members#bits_per_element", "",
+     [](auto& x) { return x.s.bits_per_element; }},
+    {"sqnr_db", "@members#sqnr_db", "", [](auto& x) { return mean_of(x.s.sqnr_db); }},
+});
+
+struct shown_comparison {
+    const sweep_plan& plan;
+    const comparison& c;
+};
+report::list front_of(const shown_comparison& x) {
     report::list front;
-    for (std::size_t place = 0; place < c.front.size(); ++place) {
-        if (!c.front[place]) continue;
-        const standing& s = c.overall.cells[place];
-        front.emplace_back(record{{"recipe", plan.cells[s.cell].name},
-                                  {"bits_per_element", s.bits_per_element},
-                                  {"sqnr_db", mean_of(s.sqnr_db)}});
+    for (std::size_t place = 0; place < x.c.front.size(); ++place) {
+        if (!x.c.front[place]) continue;
+        front.emplace_back(report::written(front_members, {x.plan, x.c.overall.cells[place]}));
     }
     return front;
 }
 
-report::value classes_of(const sweep_plan& plan, const comparison& c) {
-    return to_list(c.classes, [&](const bits_class& k) {
-        const standing& s = c.overall.cells[k.best];
-        return record{{"bits", tally(k.bits)},
-                      {"cells", tally(k.cells)},
-                      {"best", plan.cells[s.cell].name},
-                      {"bits_per_element", s.bits_per_element},
-                      {"rmse_ratio", mean_of(s.rmse_ratio)},
-                      {"sqnr_db", mean_of(s.sqnr_db)}};
-    });
-}
+struct shown_width {
+    const sweep_plan& plan;
+    const bits_class& k;
+    const standing& best;
+};
+constexpr std::array width_members = std::to_array<report::declared<shown_width>>({
+    {"bits", "count", "whole bits per element", [](auto& x) { return x.k.bits; }},
+    {"cells", "count", "recipes of that width", [](auto& x) { return x.k.cells; }},
+    {"best", "string", "", [](auto& x) { return x.plan.cells[x.best.cell].name; }},
+    {"bits_per_element", "@members#bits_per_element", "",
+     [](auto& x) { return x.best.bits_per_element; }},
+    {"rmse_ratio", "amount?", "", [](auto& x) { return mean_of(x.best.rmse_ratio); }},
+    {"sqnr_db", "@members#sqnr_db", "", [](auto& x) { return mean_of(x.best.sqnr_db); }},
+});
 
-report::value roles_of(const sweep_plan& plan, const comparison& c) {
-    const auto standing_of = [&](const standing& s) { return standing_record(plan, s); };
-    return to_list(c.roles, [&](const role_ranking& role) {
-        return record{{"role", role.role},
-                      {"tensors", tally(role.tensors.size())},
-                      {"ranked_tensors", tally(role.ranks.over.tensors.size())},
-                      {"contests", role.ranks.contests},
-                      {"best", plan.cells[role.ranks.cells.front().cell].name},
-                      {"ranking", to_list(role.ranks.cells, standing_of)}};
-    });
-}
+struct shown_role {
+    const sweep_plan& plan;
+    const role_ranking& of;
+};
+constexpr std::array role_members = std::to_array<report::declared<shown_role>>({
+    {"role", "@members#role", "", [](auto& x) { return x.of.role; }},
+    {"tensors", "count", "", [](auto& x) { return x.of.tensors.size(); }},
+    {"ranked_tensors", "count", "", [](auto& x) { return x.of.ranks.over.tensors.size(); }},
+    {"contests", "count", "", [](auto& x) { return x.of.ranks.contests; }},
+    {"best", "string", "", [](auto& x) { return x.plan.cells[x.of.ranks.cells.front().cell].name; }},
+    {"ranking", "[#standing]", "",
+     [](auto& x) {
+         return to_list(x.of.ranks.cells, [&](auto& s) { return standing_record(x.plan, s); });
+     }},
+});
 
-// The figures of a series under a cell.
-record series_record(const comparison& c, const layer_series& s, const cell& of) {
-    record r{{"file", s.file},
-             {"series", s.name},
-             {"role", s.role},
-             {"recipe", of.name},
-             {"layers",
-              to_list(s.tensors, [&](std::size_t t) { return *c.table.tensors[t].of->layer; })}};
+struct shown_series {
+    const comparison& c;
+    const layer_series& s;
+    const cell& of;
+};
+// Before the series_figures.
+constexpr std::array series_members = std::to_array<report::declared<shown_series>>({
+    {"file", "string", "", [](auto& x) { return x.s.file; }},
+    {"series", "string", "name of the tensors with * in place of the layer",
+     [](auto& x) { return x.s.name; }},
+    {"role", "@members#role", "", [](auto& x) { return x.s.role; }},
+    {"recipe", "string", "", [](auto& x) { return x.of.name; }},
+    {"layers", "[count]", "numbers of the layers",
+     [](auto& x) {
+         return to_list(x.s.tensors, [&](auto t) { return *x.c.table.tensors[t].of->layer; });
+     }},
+});
+
+record series_record(const shown_series& x) {
+    record r = report::written(series_members, x);
     for (const series_figure& f : series_figures) {
-        r.emplace_back(std::string(f.name), to_list(s.tensors, [&](std::size_t t) {
-                           return to_value(figure_of(c.table, t, of, f.figure));
+        r.emplace_back(std::string(f.name), to_list(x.s.tensors, [&](std::size_t t) {
+                           return to_value(figure_of(x.c.table, t, x.of, f.figure));
                        }));
     }
     return r;
 }
 
-report::value disagreement_of(const sweep_plan& plan, const comparison& c) {
-    report::list all;
-    for (std::size_t g = 0; g < c.scale_groups.size(); ++g) {
-        const std::vector<std::size_t>& cells = c.scale_groups[g].cells;
-        report::list names, matrix;
-        for (std::size_t a = 0; a < cells.size(); ++a) {
-            names.emplace_back(plan.cells[cells[a]].name);
-            report::list row;
-            for (std::size_t b = 0; b < cells.size(); ++b) {
-                row.push_back(scale_difference(c, g, a, b));
-            }
-            matrix.emplace_back(std::move(row));
-        }
-        all.emplace_back(record{{"group", c.scale_groups[g].name},
-                                {"recipes", std::move(names)},
-                                {"blocks", tally(c.scale_differences[g].blocks)},
-                                {"scale_difference_rate", std::move(matrix)}});
-    }
-    return all;
-}
+struct shown_family {
+    const shown_comparison& of;
+    std::size_t g;
+    const family& cells = of.c.scale_groups[g];
+};
+constexpr std::array family_members = std::to_array<report::declared<shown_family>>({
+    {"group", "string", "", [](auto& x) { return x.cells.name; }},
+    {"recipes", "[string]", "",
+     [](auto& x) {
+         return to_list(x.cells.cells, [&](std::size_t a) { return x.of.plan.cells[a].name; });
+     }},
+    {"blocks", "count", "", [](auto& x) { return x.of.c.scale_differences[x.g].blocks; }},
+    {"scale_difference_rate", "[[share?]]", "by pair: share of blocks with different scale bytes",
+     [](auto& x) {
+         report::list matrix;
+         for (std::size_t a = 0; a < x.cells.cells.size(); ++a) {
+             report::list row;
+             for (std::size_t b = 0; b < x.cells.cells.size(); ++b) {
+                 row.push_back(scale_difference(x.of.c, x.g, a, b));
+             }
+             matrix.emplace_back(std::move(row));
+         }
+         return matrix;
+     }},
+});
 
-// A contest across the phases, null if there is none.
+// A contest across the phases.
+struct shown_contest {
+    const sweep_plan& plan;
+    const phase_contest& k;
+};
+constexpr std::array contest_members = std::to_array<report::declared<shown_contest>>({
+    {"best", "string", "", [](auto& x) { return x.plan.cells[x.k.best].name; }},
+    {"second", "string", "", [](auto& x) { return x.plan.cells[x.k.second].name; }},
+    {"win", "amount?", "by how much the best wins at factor 1", [](auto& x) { return x.k.win(); }},
+    {"swing", "amount?", "by how much the ratio moves over the factors",
+     [](auto& x) { return x.k.swing(); }},
+    {"within_swing", "boolean", "the win is smaller than the swing",
+     [](auto& x) { return x.k.within_swing(); }},
+    {"reversed", "count", "factors at which the second wins", [](auto& x) { return x.k.reversed; }},
+    {"least_ratio", "amount?", "", [](auto& x) { return x.k.least; }},
+    {"greatest_ratio", "amount?", "", [](auto& x) { return x.k.greatest; }},
+    {"ratio", "[amount?]", "R-MSE of the second over that of the best, by factor",
+     [](auto& x) { return to_list(x.k.ratio); }},
+});
 report::value contest_of(const sweep_plan& plan, const std::optional<phase_contest>& k) {
-    if (!k) return {};
-    return record{{"best", plan.cells[k->best].name},
-                  {"second", plan.cells[k->second].name},
-                  {"win", k->win()},
-                  {"swing", k->swing()},
-                  {"within_swing", k->within_swing()},
-                  {"reversed", tally(k->reversed)},
-                  {"least_ratio", k->least},
-                  {"greatest_ratio", k->greatest},
-                  {"ratio", numbers(k->ratio)}};
+    return k ? report::value(report::written(contest_members, {plan, *k})) : report::value();
 }
 
-report::value errors_of(const sweep_plan& plan, const std::vector<std::size_t>& cells,
-                        const std::vector<std::vector<double>>& errors) {
+struct shown_errors {
+    const cell& of;
+    const std::vector<double>& errors;
+};
+constexpr std::array errors_members = std::to_array<report::declared<shown_errors>>({
+    {"recipe", "string", "", [](auto& x) { return x.of.name; }},
+    {"nrmse", "[amount?]", "by factor", [](auto& x) { return to_list(x.errors); }},
+});
+report::list errors_of(const sweep_plan& plan, const std::vector<std::size_t>& cells,
+                       const std::vector<std::vector<double>>& errors) {
     report::list all;
     for (std::size_t i = 0; i < errors.size(); ++i) {
-        all.emplace_back(
-            record{{"recipe", plan.cells[cells[i]].name}, {"nrmse", numbers(errors[i])}});
+        all.emplace_back(report::written(errors_members, {plan.cells[cells[i]], errors[i]}));
     }
     return all;
 }
 
-report::value phase_of(const sweep_plan& plan, const comparison& c) {
-    if (c.phases.empty()) return {};
-    const auto group = [&](const phase_group& g) {
-        return record{{"group", g.name.empty() ? report::value() : report::value(g.name)},
-                      {"contest", contest_of(plan, g.contest)},
-                      {"cells", errors_of(plan, g.cells, g.errors)}};
-    };
-    report::list tensors;
-    for (const std::size_t t : c.tensors) {
-        report::list contests;
-        report::value cells;
-        for (const phase_group& g : c.phases) {
-            const auto errors = phase_errors(c.table, plan, g.cells, std::span(&t, 1));
-            contests.push_back(contest_of(plan, judge_phases(g.cells, errors)));
-            if (g.name.empty()) cells = errors_of(plan, g.cells, errors);
+struct shown_group {
+    const sweep_plan& plan;
+    const phase_group& g;
+};
+constexpr std::array group_members = std::to_array<report::declared<shown_group>>({
+    {"group", "string?", "recipes that differ in the scale rule only; null: all",
+     [](auto& x) { return x.g.name.empty() ? report::value() : report::value(x.g.name); }},
+    {"contest", "#contest?", "null: fewer than two recipes have an error in every phase",
+     [](auto& x) { return contest_of(x.plan, x.g.contest); }},
+    {"cells", "[#cell]", "", [](auto& x) { return errors_of(x.plan, x.g.cells, x.g.errors); }},
+});
+
+struct phased_tensor {
+    std::string_view file, tensor;
+    report::list contests, cells;
+};
+constexpr std::array phased_members = std::to_array<report::declared<phased_tensor>>({
+    {"file", "string", "", [](auto& t) { return t.file; }},
+    {"tensor", "string", "", [](auto& t) { return t.tensor; }},
+    {"contests", "[#contest?]", "by group", [](auto& t) { return t.contests; }},
+    {"cells", "[#cell]", "", [](auto& t) { return t.cells; }},
+});
+report::list phased_tensors(const shown_comparison& x) {
+    return to_list(x.c.tensors, [&](std::size_t t) {
+        const analysis::tensor_identity& of = *x.c.table.tensors[t].of;
+        phased_tensor shown{of.file, of.tensor, {}, {}};
+        for (const phase_group& g : x.c.phases) {
+            const auto errors = phase_errors(x.c.table, x.plan, g.cells, std::span(&t, 1));
+            shown.contests.push_back(contest_of(x.plan, judge_phases(g.cells, errors)));
+            if (g.name.empty()) shown.cells = errors_of(x.plan, g.cells, errors);
         }
-        tensors.emplace_back(record{{"file", c.table.tensors[t].of->file},
-                                    {"tensor", c.table.tensors[t].of->tensor},
-                                    {"contests", std::move(contests)},
-                                    {"cells", std::move(cells)}});
-    }
-    return record{{"factors", to_list(phase_factors())},
-                  {"groups", to_list(c.phases, group)},
-                  {"tensors", std::move(tensors)}};
+        return report::written(phased_members, shown);
+    });
 }
+constexpr std::array phase_members = std::to_array<report::declared<shown_comparison>>({
+    {"factors", "[amount]", "the factors", [](auto&) { return to_list(phase_factors()); }},
+    {"groups", "[#phase_group]", "",
+     [](auto& x) {
+         return to_list(x.c.phases, [&](auto& g) {
+             return report::written(group_members, {x.plan, g});
+         });
+     }},
+    {"tensors", "[#phase_tensor]", "", [](auto& x) { return phased_tensors(x); }},
+});
+
+constexpr std::array left_out_members = std::to_array<report::declared<left_out_cell>>({
+    {"recipe", "string", "", [](auto& l) { return l.recipe; }},
+    {"reason", "string", "", [](auto& l) { return l.reason; }},
+});
+
+constexpr std::array tail_members = std::to_array<report::declared<shown_comparison>>({
+    {"baseline", "string", "recipe that ratios are over", [](auto& x) { return x.plan.baseline.name; }},
+    {"ranked_tensors", "count",
+     "operands of products (of the tensors chosen with --role or --tensor: all; likewise if there "
+     "is none) that every recipe was measured on",
+     [](auto& x) { return x.c.overall.over.tensors.size(); }},
+    {"not_everywhere", "count", "of these, tensors that some recipe was not measured on",
+     [](auto& x) { return x.c.overall.over.not_everywhere; }},
+    {"contests", "count", "ranked tensors that not every recipe holds alike",
+     [](auto& x) { return x.c.overall.contests; }},
+    {"ranking", "[#ranked]", "recipes, the best first",
+     [](auto& x) {
+         report::list ranking;
+         for (std::size_t place = 0; place < x.c.overall.cells.size(); ++place) {
+             record r = report::written(place_members, {x.c, place});
+             record s = standing_record(x.plan, x.c.overall.cells[place]);
+             r.insert(r.end(), s.begin(), s.end());
+             ranking.emplace_back(std::move(r));
+         }
+         return ranking;
+     }},
+    {"pareto", "[#front]", "the front of bits and SQNR, fewest bits first",
+     [](auto& x) { return front_of(x); }},
+    {"best_by_bits", "[#width]", "the best recipe of each width",
+     [](auto& x) {
+         return to_list(x.c.classes, [&](const bits_class& k) {
+             return report::written(width_members, {x.plan, k, x.c.overall.cells[k.best]});
+         });
+     }},
+    {"roles", "[#role]", "the ranking on the tensors of one role",
+     [](auto& x) {
+         return to_list(x.c.roles,
+                        [&](auto& r) { return report::written(role_members, {x.plan, r}); });
+     }},
+    {"series", "[#series]", "a kind of tensor through the layers, under a recipe",
+     [](auto&) { return report::list(); }},
+    {"disagreement", "[#family]", "recipes that differ in the scale rule only",
+     [](auto& x) {
+         report::list all;
+         for (std::size_t g = 0; g < x.c.scale_groups.size(); ++g) {
+             all.emplace_back(report::written(family_members, {x, g}));
+         }
+         return all;
+     }},
+    {"phase", "#phase?",
+     "with --phase-sweep: the contests when all values are multiplied by a factor",
+     [](auto& x) {
+         return x.c.phases.empty() ? report::value() : report::written(phase_members, x);
+     }},
+    {"left_out", "[#left_out]", "recipes that do not exist",
+     [](auto& x) { return report::listed(left_out_members, x.plan.left_out); }},
+});
 
 }  // namespace
 
@@ -167,22 +337,7 @@ report::value scale_difference(const comparison& c, std::size_t group, std::size
 }
 
 record standing_record(const sweep_plan& plan, const standing& s) {
-    const cell& c = plan.cells[s.cell];
-    record r{{"recipe", c.name},
-             {"seeds", is_random(c.recipe) ? tally(c.runs.size()) : report::value()},
-             {"tensors", s.tensors},
-             {"rmse_ratio", mean_of(s.rmse_ratio)},
-             {"rmse_ratio_interval", interval_of(s.rmse_ratio)},
-             {"compared", s.compared},
-             {"only_exact", s.only_exact},
-             {"only_baseline_exact", s.only_baseline_exact},
-             {"exact", s.exact},
-             {"wins", s.wins},
-             {"nrmse", mean_of(s.nrmse)},
-             {"sqnr_db", mean_of(s.sqnr_db)},
-             {"sqnr_db_interval", interval_of(s.sqnr_db)},
-             {"mean_sqnr_db", mean_of(s.mean_sqnr_db)},
-             {"bits_per_element", s.tensors == 0 ? report::value() : s.bits_per_element}};
+    record r = report::written(standing_members, {plan, s});
     for (std::size_t i = 0; i < pooled_rates.size(); ++i) {
         r.emplace_back(std::string(pooled_rates[i].name), to_value(s.rates[i]));
     }
@@ -194,30 +349,34 @@ report::record_list series_records(std::shared_ptr<const sweep_plan> plan,
     const std::size_t count = c->series.size() * plan->cells.size();
     return {count, [plan = std::move(plan), c = std::move(c)](std::size_t i) {
                 const std::size_t cells = plan->cells.size();
-                return series_record(*c, c->series[i / cells], plan->cells[i % cells]);
+                return series_record({*c, c->series[i / cells], plan->cells[i % cells]});
             }};
 }
 
 record comparison_members(const sweep_plan& plan, const comparison& c) {
-    report::list ranking;
-    for (std::size_t place = 0; place < c.overall.cells.size(); ++place) {
-        ranking.emplace_back(ranked(plan, c, place));
-    }
-    const auto left_out = [](const left_out_cell& l) {
-        return record{{"recipe", l.recipe}, {"reason", l.reason}};
-    };
-    return {{"baseline", plan.baseline.name},
-            {"ranked_tensors", tally(c.overall.over.tensors.size())},
-            {"not_everywhere", c.overall.over.not_everywhere},
-            {"contests", c.overall.contests},
-            {"ranking", std::move(ranking)},
-            {"pareto", pareto_of(plan, c)},
-            {"best_by_bits", classes_of(plan, c)},
-            {"roles", roles_of(plan, c)},
-            {"series", report::list()},
-            {"disagreement", disagreement_of(plan, c)},
-            {"phase", phase_of(plan, c)},
-            {"left_out", to_list(plan.left_out, left_out)}};
+    return report::written(tail_members, {plan, c});
+}
+
+void declare_comparison(report::document_schema& to) {
+    report::member_list standing, ranked, series;
+    declare_standing(standing);
+    declare_standing(ranked.add(place_members));
+    series.add(series_members);
+    for (const series_figure& f : series_figures) series.add({f.name, f.type, "by layer"});
+    to.members_together(tail_members)
+        .define("standing", standing)
+        .define("ranked", ranked)
+        .define("front", front_members)
+        .define("width", width_members)
+        .define("role", role_members)
+        .define("series", series)
+        .define("family", family_members)
+        .define("phase", phase_members)
+        .define("phase_group", group_members)
+        .define("phase_tensor", phased_members)
+        .define("contest", contest_members)
+        .define("cell", errors_members)
+        .define("left_out", left_out_members);
 }
 
 }  // namespace mx::compare
