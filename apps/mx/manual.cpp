@@ -12,24 +12,32 @@
 #include "apps/mx/settings.hpp"
 #include "libmx/analysis/result_members.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/conformance/verify/capture_folder.hpp"
 #include "libmx/documents/diff.hpp"
 #include "libmx/documents/reference.hpp"
 #include "libmx/documents/studies.hpp"
+#include "libmx/documents/watch.hpp"
 #include "libmx/eval/records.hpp"
 #include "libmx/experiments/records.hpp"
 #include "libmx/io/writer.hpp"
+#include "libmx/lab/run_folder.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pages/review.hpp"
 #include "libmx/pages/views/gate_view.hpp"
 #include "libmx/pages/views/lint_view.hpp"
 #include "libmx/pages/views/placement_view.hpp"
+#include "libmx/pages/views/plan_view.hpp"
 #include "libmx/pages/views/recipe_words.hpp"
+#include "libmx/policy/policy.hpp"
 #include "libmx/report/writers.hpp"
 #include "libmx/studies/fit/records.hpp"
 #include "libmx/studies/products/identify.hpp"
 #include "libmx/studies/products/product_check.hpp"
 #include "libmx/studies/products/product_power.hpp"
 #include "libmx/studies/products/stages.hpp"
+#include "libmx/studies/project/records.hpp"
+#include "libmx/studies/rosetta/rosetta.hpp"
+#include "libmx/studies/rosetta/scale_origin.hpp"
 #include "libmx/studies/show/tensor_view.hpp"
 
 namespace mx::app {
@@ -177,34 +185,50 @@ page_list manual_pages() {
 
 /// THE LIST of schemas that are made from declarations.
 constexpr std::array schemas{
+    conformance::verify::capture_schema,
     documents::accumulator_schema,
     documents::accumulators_schema,
     documents::analysis_schema,
     documents::changes_schema,
+    documents::codes_schema,
     documents::dialect_differences_schema,
     documents::dialect_schema,
     documents::dialects_schema,
     documents::diff_schema,
+    documents::formats_schema,
     documents::metrics_schema,
     documents::rules_schema,
+    documents::watch_line_schema,
     eval::eval_schema,
+    eval::scores_schema,
     experiments::study_schema,
+    lab::run_schema,
+    policy::policy_schema,
     products::gemm_schema,
     products::identity_schema,
     products::power_schema,
     products::product_check_schema,
     products::stages_schema,
+    project::project_schema,
+    rosetta::origins_schema,
+    rosetta::rosetta_schema,
     fit::fit_schema,
     pages::gate_schema,
     pages::placement_schema,
+    pages::plan_schema,
     pages::recipe_schema,
+    bench_schema,
     pages::report_schema,
     build_check_schema,
     pages::lint_schema,
     presets_schema,
+    runs_schema,
     shards_schema,
     show::show_schema,
+    tensors_schema,
+    train_schema,
     training_cost_schema,
+    verify_schema,
     version_schema,
 };
 

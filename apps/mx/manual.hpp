@@ -25,10 +25,15 @@ std::string accumulators_page();  ///< docs/design/gemm.md
 std::string members_schema();     ///< schemas/members.json
 
 // Schemas of documents that commands assemble.
+report::document_schema bench_schema();
 report::document_schema build_check_schema();
 report::document_schema presets_schema();
+report::document_schema runs_schema();
 report::document_schema shards_schema();
+report::document_schema tensors_schema();
+report::document_schema train_schema();
 report::document_schema training_cost_schema();
+report::document_schema verify_schema();
 report::document_schema version_schema();
 
 /// The first line of every page.

@@ -27,63 +27,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using report::tally;
+using manifest = conformance::verify::recording_facts;
 
-// The contents and origin of a folder: manifest.json, schema mx.capture/1.
-struct manifest {
-    struct failure {
-        std::string part, reason;
-    };
+void write_manifest(const manifest& m, const std::string& folder) {
+    static const report::record tool{{"name", "mx_capture"},
+                                     {"version", MX_VERSION},
+                                     {"sha256", io::sha256_of("/proc/self/exe")}};
+    const report::document d = conformance::verify::manifest_of(m, tool);
+    io::output_file file((fs::path(folder) / conformance::verify::capture_manifest).string());
+    report::write_json(d, {}, [&](std::string_view text) { file.append(text); });
+    file.commit();
+}
 
-    device_facts facts;
-    chip target;
-    amounts how_much;
-    std::string only;     //< parts whose file name has this in it; "": all
-    std::string date;     //< UTC
-    std::string program;  // SHA-256 of the program that recorded
-    std::vector<report::record> files;
-    std::vector<failure> failures;
-
-    // Reads size and SHA-256 of `folder`/`file`.
-    void add_file(const std::string& folder, const std::string& file) {
-        const std::string path = (fs::path(folder) / file).string();
-        files.push_back({{"file", file},
-                         {"bytes", tally(fs::file_size(path))},
-                         {"sha256", io::sha256_of(path)}});
-    }
-
-    void write(const std::string& path) const {
-        report::document d;
-        d.head = {
-            {"schema", std::string("mx.capture/1")},
-            {"tool", report::record{{"name", std::string("mx_capture")},
-                                    {"version", std::string(MX_VERSION)},
-                                    {"sha256", program}}},
-            {"recorded_from_hardware", facts.hardware},
-            {"date", date},
-            {"device", facts.name},
-            {"compute_capability", facts.hardware ? report::value(std::to_string(facts.major) +
-                                                                  "." + std::to_string(facts.minor))
-                                                  : report::value()},
-            {"arch", std::string(target.name)},
-            {"driver", facts.driver},
-            {"cuda_runtime", facts.runtime},
-            {"cublaslt", facts.cublaslt},
-            {"only", only.empty() ? report::value() : report::value(only)},
-            {"seed", tally(how_much.seed)},
-            {"tiles", tally(how_much.tiles)},
-            {"hash_groups", tally(how_much.hash_groups)},
-            {"cell_stride", tally(how_much.cell_stride)},
-            {"stochastic_inputs", tally(how_much.stochastic)}};
-        d.results = files;
-        d.tail = {{"not_recorded", report::to_list(failures, [](const failure& f) {
-                       return report::record{{"part", f.part}, {"reason", f.reason}};
-                   })}};
-        io::output_file file(path);
-        report::write_json(d, {}, [&](std::string_view text) { file.append(text); });
-        file.commit();
-    }
-};
+// With its size and SHA-256.
+conformance::verify::recorded_file recorded(const std::string& folder, const std::string& file) {
+    const std::string path = (fs::path(folder) / file).string();
+    return {file, fs::file_size(path), io::sha256_of(path)};
+}
 
 constexpr unsigned part_seconds = 300;
 // Limits the time spent on a GPU that no longer responds.
@@ -172,10 +132,6 @@ void remove_unfinished(const fs::path& file) {
     for (const fs::path& path : left) fs::remove(path, failure);
 }
 
-void write_manifest(const manifest& m, const std::string& folder) {
-    m.write((fs::path(folder) / conformance::verify::capture_manifest).string());
-}
-
 // Opening a GPU takes longer than most parts, so a process records one part after the other until
 // one fails, which destroys its context. A part that failed after others is retried once, first in
 // a process.
@@ -209,7 +165,7 @@ void record_parts(const std::vector<part>& parts, const open_device& open,
             ++next;
             late += o.late ? 1u : 0u;
             if (o.fine) {
-                m.add_file(folder, p.file);
+                m.files.push_back(recorded(folder, p.file));
                 say(fmt::format("[{}/{}] {}", next, parts.size(), p.file));
             } else {
                 m.failures.push_back({p.file, o.text});
@@ -261,22 +217,33 @@ void print_plan(const std::vector<part>& parts) {
 
 std::size_t capture(const request& what) {
     const bool emulated = !what.emulate.empty();
-    manifest m;
-    m.facts =
+    const device_facts facts =
         emulated ? device_facts{"emulated " + what.emulate, 0, 0, "", "", "", false} : card_facts();
     const chip* c = emulated ? &base::row_named(chips, "chip", what.emulate)
-                             : find_chip(m.facts.major, m.facts.minor);
+                             : find_chip(facts.major, facts.minor);
     if (c == nullptr) {
         throw base::error(
             base::error_kind::unavailable,
             fmt::format("{} has compute capability {}.{}, for which there is no code here",
-                        m.facts.name, m.facts.major, m.facts.minor));
+                        facts.name, facts.major, facts.minor));
     }
-    m.target = *c;
-    m.how_much = what.how_much;
-    m.only = what.only;
-    m.date = date_text("%Y-%m-%dT%H:%M:%SZ");
-    m.program = io::sha256_of("/proc/self/exe");
+    const std::string capability = fmt::format("{}.{}", facts.major, facts.minor);
+    manifest m{.hardware = facts.hardware,
+               .date = date_text("%Y-%m-%dT%H:%M:%SZ"),
+               .device = facts.name,
+               .compute_capability = facts.hardware ? std::optional(capability) : std::nullopt,
+               .arch = std::string(c->name),
+               .driver = facts.driver,
+               .runtime = facts.runtime,
+               .cublaslt = facts.cublaslt,
+               .only = what.only,
+               .seed = what.how_much.seed,
+               .tiles = what.how_much.tiles,
+               .hash_groups = what.how_much.hash_groups,
+               .cell_stride = what.how_much.cell_stride,
+               .stochastic_inputs = what.how_much.stochastic,
+               .files = {},
+               .failures = {}};
     std::vector<part> parts;
     append_conversions(parts, *c, what.how_much);
     append_instructions(parts, *c, what.how_much);
@@ -292,11 +259,11 @@ std::size_t capture(const request& what) {
     const std::string folder =
         !what.out.empty()
             ? what.out
-            : fmt::format("capture-{}-{}", folder_word(m.facts.name), date_text("%Y%m%d"));
+            : fmt::format("capture-{}-{}", folder_word(facts.name), date_text("%Y%m%d"));
     make_folders(folder);
     const io::metadata_map common{{"arch", std::string(c->name)},
                                   {"architecture", std::string(c->architecture)},
-                                  {"device", m.facts.name},
+                                  {"device", facts.name},
                                   {"recorded_from_hardware", emulated ? "false" : "true"},
                                   {"source", fmt::format("mx_capture {}", MX_VERSION)}};
     const auto open = [&] { return emulated ? make_emulated_device(*c) : make_cuda_device(); };

@@ -224,6 +224,14 @@ report::document explain(const explain_options& o) {
     return entry_document(o);
 }
 
+report::document_schema codes_schema() {
+    return report::document_schema("mx.codes/1", "mx explain FORMAT",
+                                   "What the codes of a format mean.")
+        .member({"format", "@formats-1#limits", "the format"})
+        .member({"results", "[#code]", "a code each"})
+        .define("code", pages::meaning_members);
+}
+
 std::vector<std::string_view> explained_names() {
     std::vector<std::string_view> all{"policy"};
     for (const reference_list& list : lists) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <array>
+
 #include "libmx/codec/recipe.hpp"
 #include "libmx/documents/reference.hpp"
 #include "libmx/format/block_formats.hpp"
@@ -13,8 +15,6 @@
 namespace mx::documents {
 namespace {
 
-using pages::real;
-using pages::text;
 using report::cell;
 using report::column;
 
@@ -41,26 +41,29 @@ const std::vector<column> hex_limits = pages::columns_of(
 
 const std::vector<column> summary_columns{pages::column_of("name"), codes_mean};
 
-report::record preset_record(const format::block_format& b) {
-    const auto recipe = codec::parse_recipe(b.name);
-    return {{"kind", text("block")},
-            {"name", text(b.name)},
-            {"bits_per_element", real(codec::bits_per_element(recipe))},
-            {"alias", text(b.alias)},
-            {"element", text(b.element)},
-            {"scale_format", text(b.scale)},
-            {"block", fmt::format("{}x{}", b.block_rows, b.block_cols)},
-            {"summary", text(b.summary)}};
+double bits_of(std::string_view recipe) {
+    return codec::bits_per_element(codec::parse_recipe(recipe));
 }
 
-report::record shared_record(const format::shared_format& f) {
-    const auto recipe = codec::parse_recipe(f.element.name);
-    return {{"kind", text("shared")},
-            {"name", text(f.element.name)},
-            {"bits_per_element", real(codec::bits_per_element(recipe))},
-            {"block", fmt::format("1x{}", f.block)},
-            {"summary", text(f.element.summary)}};
-}
+constexpr std::array preset_members = std::to_array<report::declared<format::block_format>>({
+    {"kind", "=block", "", [](auto&) { return "block"; }},
+    {"name", "string", "", [](auto& b) { return b.name; }},
+    {"bits_per_element", "number", "scale bits included", [](auto& b) { return bits_of(b.name); }},
+    {"alias", "string", "another name; may be empty", [](auto& b) { return b.alias; }},
+    {"element", "string", "element format", [](auto& b) { return b.element; }},
+    {"scale_format", "string", "", [](auto& b) { return b.scale; }},
+    {"block", "string", "rows x columns",
+     [](auto& b) { return fmt::format("{}x{}", b.block_rows, b.block_cols); }},
+    {"summary", "string", "", [](auto& b) { return b.summary; }},
+});
+
+constexpr std::array shared_members = std::to_array<report::declared<format::shared_format>>({
+    {"kind", "=shared", "a format of which mx has values only", [](auto&) { return "shared"; }},
+    {"name", "string", "", [](auto& f) { return f.element.name; }},
+    {"bits_per_element", "number", "", [](auto& f) { return bits_of(f.element.name); }},
+    {"block", "string", "rows x columns", [](auto& f) { return fmt::format("1x{}", f.block); }},
+    {"summary", "string", "", [](auto& f) { return f.element.summary; }},
+});
 
 }  // namespace
 
@@ -70,10 +73,12 @@ report::document formats() {
     std::vector<report::record> scales;
     for (const auto& f : format::scale_formats) scales.push_back(pages::limits_of(f));
     std::vector<report::record> presets;
-    for (const auto& b : format::block_formats) presets.push_back(preset_record(b));
+    for (const auto& b : format::block_formats)
+        presets.push_back(report::written(preset_members, b));
 
     std::vector<report::record> shared;
-    for (const auto& f : format::shared_formats()) shared.push_back(shared_record(f));
+    for (const auto& f : format::shared_formats())
+        shared.push_back(report::written(shared_members, f));
 
     report::document d;
     d.head = pages::document_head("mx.formats/1");
@@ -99,6 +104,15 @@ report::document formats() {
                           {{"name", "name"}, {"block", "block"}, element_bits, {"summary", ""}},
                           shared});
     return d;
+}
+
+report::document_schema formats_schema() {
+    return report::document_schema("mx.formats/1", "mx explain formats",
+                                   "Element, scale and block formats.")
+        .member({"results", "[#limits|#block_format|#shared_format]", "a format each"})
+        .define("limits", pages::limits_members)
+        .define("block_format", preset_members)
+        .define("shared_format", shared_members);
 }
 
 }  // namespace mx::documents

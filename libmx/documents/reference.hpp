@@ -31,6 +31,8 @@ report::document_schema dialects_schema();
 report::document_schema dialect_schema();
 report::document_schema dialect_differences_schema();
 report::document_schema rules_schema();
+report::document_schema formats_schema();
+report::document_schema codes_schema();
 report::document_schema metrics_schema();
 report::document_schema accumulators_schema();
 report::document_schema accumulator_schema();

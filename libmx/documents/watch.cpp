@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -25,27 +26,54 @@ using report::record;
 using pair_key = std::pair<std::string, std::string>;  // tensor, recipe
 
 // Members of the results of mx cluster and mx diff that a line keeps, and between them its own.
-constexpr std::array place_members{"tensor", "role", "layer", "recipe"};
-constexpr std::array own_members{"elements",
-                                 "blocks",
-                                 "nrmse",
-                                 "sqnr_db",
-                                 "clamp_rate",
-                                 "overflow_rate",
-                                 "underflow_rate",
-                                 "collapsed_block_rate",
-                                 "saturated_block_rate",
-                                 "clamp_zone_block_rate"};
+constexpr std::array place_members = std::to_array<report::member_type>({
+    {"tensor", "@members#tensor", ""},
+    {"role", "@members#role", ""},
+    {"layer", "@members#layer", ""},
+    {"recipe", "string", ""},
+});
+constexpr std::array own_members = std::to_array<report::member_type>({
+    {"elements", "count", ""},
+    {"blocks", "count", ""},
+    {"nrmse", "@members#nrmse", ""},
+    {"sqnr_db", "@members#sqnr_db", ""},
+    {"clamp_rate", "@members#clamp_rate", ""},
+    {"overflow_rate", "@members#overflow_rate", ""},
+    {"underflow_rate", "@members#underflow_rate", ""},
+    {"collapsed_block_rate", "@members#collapsed_block_rate", ""},
+    {"saturated_block_rate", "@members#saturated_block_rate", ""},
+    {"clamp_zone_block_rate", "share?", "blocks whose maximum lies where the recipe clamps"},
+});
 constexpr const char* distance_member = "clamp_zone_distance";
-constexpr std::array course_members{distance_member,  "rises_into_zone", "falls_into_zone",
-                                    "falling_blocks", "expected_in",     "expected_step"};
-constexpr std::array drift_members{"values_changed",
-                                   "nrmse",
-                                   "mean_drift",
-                                   "cosine",
-                                   "scale_churn",
-                                   "codes_moved",
-                                   "codes_moved_at_equal_scale"};
+constexpr report::member_type expected_in{
+    "expected_in", "amount?",
+    "steps (checkpoints, where steps are unknown) until block maxima are in the clamp zone"};
+constexpr report::member_type expected_step{"expected_step", "amount?", "the step of that"};
+constexpr std::array course_members = std::to_array<report::member_type>({
+    {distance_member, "number?",
+     "mean of log2(mantissa of the maximum / lower edge of the clamp zone); below 0: not there "
+     "yet; norms only"},
+    {"rises_into_zone", "boolean?",
+     "over three checkpoints the distance shrank each time, on a line that reaches the zone within "
+     "ten times the steps that were seen; null: there are fewer"},
+    {"falls_into_zone", "boolean?",
+     "a block maximum is about to fall through a power of two into the zone of the binade below; "
+     "null: not compared"},
+    {"falling_blocks", "count?", "how many are, within three more falls like the last one"},
+    expected_in,
+    expected_step,
+});
+constexpr std::array drift_members = std::to_array<report::member_type>({
+    {"values_changed", "share?", ""},
+    {"nrmse", "amount?", ""},
+    {"mean_drift", "number?", ""},
+    {"cosine", "number?", ""},
+    {"scale_churn", "share?", ""},
+    {"codes_moved", "share?", ""},
+    {"codes_moved_at_equal_scale", "share?", ""},
+});
+constexpr report::member_type drift_member{
+    "drift", "#drift", "from the checkpoint before to this one, as mx diff has it"};
 // A rise is reported after this many checkpoints.
 constexpr std::size_t rise_checkpoints = 3;
 
@@ -68,6 +96,50 @@ report::value copied(const record* from, std::string_view member) {
     const report::value* v = from == nullptr ? nullptr : report::find(*from, member);
     return v == nullptr ? report::value() : *v;
 }
+
+// A rule and a result that breaks it.
+struct broken_rule {
+    const std::string& rule;
+    const record& by;
+    double figure;
+    const std::string &remedy, &message;
+};
+constexpr std::array warning_members = std::to_array<report::declared<broken_rule>>({
+    {"rule", "string", "", [](auto& w) { return w.rule; }},
+    {"tensor", "@members#tensor", "", [](auto& w) { return copied(&w.by, "tensor"); }},
+    {"layer", "@members#layer", "", [](auto& w) { return copied(&w.by, "layer"); }},
+    {"recipe", "string", "", [](auto& w) { return copied(&w.by, "recipe"); }},
+    {"figure", "number", "what the rule is about; true is 1", [](auto& w) { return w.figure; }},
+    {expected_in.name, expected_in.type, expected_in.text,
+     [](auto& w) { return copied(&w.by, expected_in.name); }},
+    {expected_step.name, expected_step.type, expected_step.text,
+     [](auto& w) { return copied(&w.by, expected_step.name); }},
+    {"remedy", "string?", "the cheapest change of the recipe that takes the reason away, or bf16",
+     [](auto& w) { return w.remedy.empty() ? pages::undefined() : report::value(w.remedy); }},
+    {"message", "string", "all of that in a sentence", [](auto& w) { return w.message; }},
+});
+
+struct watched_checkpoint {
+    const std::string& name;
+    report::value step, previous;
+    bool compared;
+    report::list inputs, warnings, results, skipped;
+};
+constexpr std::array line_members = std::to_array<report::declared<watched_checkpoint>>({
+    {"checkpoint", "string", "its name in the directory, or its path as given",
+     [](auto& c) { return c.name; }},
+    {"step", "count?", "the last number in its name", [](auto& c) { return c.step; }},
+    {"previous", "string?", "the checkpoint before it in the log, by the numbers in their names",
+     [](auto& c) { return c.previous; }},
+    {"compared", "boolean", "that one was still there, and was compared with",
+     [](auto& c) { return c.compared; }},
+    {"inputs", "[@common#input]", "files of the checkpoint", [](auto& c) { return c.inputs; }},
+    {"warnings", "[#warning]", "a rule and a result that breaks it each",
+     [](auto& c) { return c.warnings; }},
+    {"results", "[#result]", "a tensor under a recipe each", [](auto& c) { return c.results; }},
+    {"skipped", "[@common#skipped]", "what was left out, and why",
+     [](auto& c) { return c.skipped; }},
+});
 
 // The first remedy under which no block maximum overflows.
 std::string remedy_of(const codec::recipe& r) {
@@ -252,24 +324,20 @@ record watcher::look(const named_checkpoint& now, const named_checkpoint* before
     std::vector<record> results;
     for (const record& r : s.own.results) {
         record kept;
-        for (const char* name : place_members) kept.emplace_back(name, copied(&r, name));
-        for (const char* name : own_members) kept.emplace_back(name, copied(&r, name));
-        for (const char* name : course_members) kept.emplace_back(name, pages::undefined());
+        for (const auto& m : place_members) kept.emplace_back(m.name, copied(&r, m.name));
+        for (const auto& m : own_members) kept.emplace_back(m.name, copied(&r, m.name));
+        for (const auto& m : course_members) kept.emplace_back(m.name, pages::undefined());
         add_rise(kept, s);
         add_fall(kept, s);
         add_drift(kept, s);
         results.push_back(std::move(kept));
     }
     record line = pages::document_head(std::string(watch_schema));
-    line.emplace_back("checkpoint", now.name);
-    line.emplace_back("step", step_value(s.step));
-    line.emplace_back("previous",
-                      earlier.empty() ? pages::undefined() : copied(&earlier.back(), "checkpoint"));
-    line.emplace_back("compared", s.compared);
-    line.emplace_back("inputs", input_list(now.dump.files));
-    line.emplace_back("warnings", warnings_about(results, s));
-    line.emplace_back("results", report::list(results.begin(), results.end()));
-    line.emplace_back("skipped", skipped_list(s.own.skipped));
+    report::append(line, line_members,
+                   {now.name, step_value(s.step),
+                    earlier.empty() ? pages::undefined() : copied(&earlier.back(), "checkpoint"),
+                    s.compared, input_list(now.dump.files), warnings_about(results, s),
+                    report::list(results.begin(), results.end()), skipped_list(s.own.skipped)});
     return line;
 }
 
@@ -328,8 +396,8 @@ void watcher::add_drift(record& r, const surveyed& s) const {
     const auto found = s.drifts.find(key_of(r));
     const record* const moved = s.compared && found != s.drifts.end() ? &found->second : nullptr;
     record drift;
-    for (const char* name : drift_members) drift.emplace_back(name, copied(moved, name));
-    r.emplace_back("drift", std::move(drift));
+    for (const auto& m : drift_members) drift.emplace_back(m.name, copied(moved, m.name));
+    r.emplace_back(drift_member.name, std::move(drift));
 }
 
 report::list watcher::warnings_about(const std::vector<record>& results, const surveyed& s) const {
@@ -360,15 +428,7 @@ report::list watcher::warnings_about(const std::vector<record>& results, const s
                             words_of(rule, r, found.figure.value_or(0)));
             if (!remedy.empty()) message += "; cheapest remedy: " + remedy;
             warnings.emplace_back(
-                record{{"rule", rule.text},
-                       {"tensor", key.first},
-                       {"layer", copied(&r, "layer")},
-                       {"recipe", key.second},
-                       {"figure", *found.figure},
-                       {"expected_in", copied(&r, "expected_in")},
-                       {"expected_step", copied(&r, "expected_step")},
-                       {"remedy", remedy.empty() ? pages::undefined() : report::value(remedy)},
-                       {"message", std::move(message)}});
+                report::written(warning_members, {rule.text, r, *found.figure, remedy, message}));
         }
         if (!any) {
             base::refuse(
@@ -378,6 +438,20 @@ report::list watcher::warnings_about(const std::vector<record>& results, const s
         }
     }
     return warnings;
+}
+
+report::document_schema watch_line_schema() {
+    return report::document_schema(watch_schema, "A line of mx watch",
+                                   "A checkpoint: its figures, what moved since the one before, "
+                                   "and which rules it breaks.")
+        .members(line_members)
+        .define("warning", warning_members)
+        .define("result", report::member_list()
+                              .add(place_members)
+                              .add(own_members)
+                              .add(course_members)
+                              .add(drift_member))
+        .define("drift", drift_members);
 }
 
 }  // namespace mx::documents

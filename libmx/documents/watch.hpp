@@ -17,11 +17,12 @@
 #include "libmx/documents/inputs.hpp"
 #include "libmx/engine/control.hpp"
 #include "libmx/engine/roles.hpp"
-#include "libmx/report/record.hpp"
+#include "libmx/report/declared.hpp"
 
 namespace mx::documents {
 
 inline constexpr std::string_view watch_schema = "mx.watch/1";
+report::document_schema watch_line_schema();
 
 /// Without others: no block of a norm saturates, and none is on its way to where the recipe clamps,
 /// from below or, through a power of two, from above.

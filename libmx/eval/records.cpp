@@ -575,14 +575,34 @@ report::document_schema eval_schema() {
         .define("token_scores", token_score_members);
 }
 
+namespace {
+
+struct perplexity {
+    const std::string& recipe;
+    double value;
+};
+constexpr std::array score_members = std::to_array<report::declared<perplexity>>({
+    {"recipe", "string", "a recipe, or stored: the baseline, which every metric needs",
+     [](auto& s) { return s.recipe; }},
+    {"metric", "string", "", [](auto&) { return "perplexity"; }},
+    {"value", "number", "", [](auto& s) { return s.value; }},
+    {"better", "lower|higher", "", [](auto&) { return "lower"; }},
+});
+
+}  // namespace
+
+report::document_schema scores_schema() {
+    return report::document_schema("mx.scores/1", "Scores of a task",
+                                   "Metrics of a task per recipe, which --eval reads.", false)
+        .member({"results", "[#score]", "a metric under a recipe each"})
+        .define("score", score_members);
+}
+
 report::document scores_of(const findings& f) {
     report::document d;
     d.head.emplace_back("schema", std::string("mx.scores/1"));
     const auto add = [&](const std::string& recipe, double value) {
-        d.results.push_back(record{{"recipe", recipe},
-                                   {"metric", std::string("perplexity")},
-                                   {"value", value},
-                                   {"better", std::string("lower")}});
+        d.results.push_back(report::written(score_members, {recipe, value}));
     };
     add("stored", simd::exponential(mean_of(f.of.base.nll)));
     // Of two arms with one recipe, the one that quantizes inputs too.

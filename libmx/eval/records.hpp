@@ -101,5 +101,6 @@ report::document_schema eval_schema();
 
 /// mx.scores/1: perplexities by recipe, for the arms that are one block recipe, and "stored".
 report::document scores_of(const findings& f);
+report::document_schema scores_schema();
 
 }  // namespace mx::eval

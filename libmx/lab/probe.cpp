@@ -32,16 +32,67 @@ std::optional<gradient_measures> gradient_sums::measures() const {
     return m;
 }
 
-report::record measures_record(const std::optional<gradient_measures>& m) {
-    const auto value = [&](double gradient_measures::*of) {
-        return m ? report::value((*m).*of) : report::value();
-    };
-    return {{"zeta", value(&gradient_measures::zeta)},
-            {"cosine", value(&gradient_measures::cosine)},
-            {"norm_ratio", value(&gradient_measures::norm_ratio)},
-            {"gain", value(&gradient_measures::gain)},
-            {"bias_share", value(&gradient_measures::bias_share)}};
+namespace {
+
+template <typename T, typename M>
+std::optional<double> part_of(const std::optional<T>& x, M T::*part) {
+    return x ? std::optional<double>((*x).*part) : std::nullopt;
 }
+
+}  // namespace
+
+const std::array<report::declared<std::optional<gradient_measures>>, 5> measures_members{{
+    {"zeta", "amount?", "|error| / |gradient|",
+     [](auto& m) { return part_of(m, &gradient_measures::zeta); }},
+    {"cosine", "number?", "", [](auto& m) { return part_of(m, &gradient_measures::cosine); }},
+    {"norm_ratio", "amount?", "|gradient| / |float32 gradient|",
+     [](auto& m) { return part_of(m, &gradient_measures::norm_ratio); }},
+    {"gain", "number?", "", [](auto& m) { return part_of(m, &gradient_measures::gain); }},
+    {"bias_share", "share?", "share of the squared error that a common gain makes up",
+     [](auto& m) { return part_of(m, &gradient_measures::bias_share); }},
+}};
+
+const std::array<report::declared<std::optional<block_figures>>, 4> block_figures_members{{
+    {"clamp_share", "share?", "", [](auto& f) { return part_of(f, &block_figures::clamp_share); }},
+    {"last_code_share", "share?", "",
+     [](auto& f) { return part_of(f, &block_figures::last_code_share); }},
+    {"saturated_share", "share?", "",
+     [](auto& f) { return part_of(f, &block_figures::saturated_share); }},
+    {"nearness", "number?", "of the block closest to saturation; 1: saturates",
+     [](auto& f) { return f ? f->nearness : std::nullopt; }},
+}};
+
+const std::array<report::declared<gain_sizes>, 4> gain_sizes_members{{
+    {"least", "amount?", "", [](auto& g) { return g.least; }},
+    {"median", "amount?", "", [](auto& g) { return g.median; }},
+    {"largest", "amount?", "", [](auto& g) { return g.largest; }},
+    {"clamp_zone_from", "number?", "in parts of the power of two above; null: no zone",
+     [](auto& g) { return g.clamp_zone_from; }},
+}};
+
+const std::array<report::declared<redrawn_gradients>, 3> redraws_members{{
+    {"draws", "count", "", [](auto& d) { return d.draws; }},
+    {"bias", "amount?", "|mean of the draws - float32 gradient| / |float32 gradient|",
+     [](auto& d) { return report::finite_or_null(d.bias); }},
+    {"spread", "amount?", "deviation of a draw / |float32 gradient|",
+     [](auto& d) { return report::finite_or_null(d.spread); }},
+}};
+
+const std::array<report::declared<step_probe>, 5> probe_members{{
+    {"with_norm_biases", "#measures", "the same, over all parameters",
+     [](auto& p) { return report::written(measures_members, p.with_norm_biases); }},
+    {"redraws", "#redraws", "under stochastic rounding: draws of the gradient",
+     [](auto& p) {
+         return p.redraws ? report::value(report::written(redraws_members, *p.redraws))
+                          : report::value();
+     },
+     false},
+    {"gradients", "{#measures}", "by parameter", [](auto& p) { return p.gradients; }},
+    {"blocks", "{#blocks}", "by gain, weight and activation: its blocks under its recipe",
+     [](auto& p) { return p.blocks; }},
+    {"gains", "{#gains}", "by gain: magnitudes, and where the clamp zone of its recipe begins",
+     [](auto& p) { return p.gains; }},
+}};
 
 std::optional<block_figures> block_figures_of(execution_context& on, const codec::recipe& r,
                                               std::span<const float> x) {
@@ -81,33 +132,19 @@ std::optional<block_figures> block_figures_of(execution_context& on, const codec
     return f;
 }
 
-report::record figures_record(const std::optional<block_figures>& f) {
-    if (!f)
-        return {{"clamp_share", {}},
-                {"last_code_share", {}},
-                {"saturated_share", {}},
-                {"nearness", {}}};
-    return {{"clamp_share", f->clamp_share},
-            {"last_code_share", f->last_code_share},
-            {"saturated_share", f->saturated_share},
-            {"nearness", f->nearness ? report::value(*f->nearness) : report::value()}};
-}
-
-report::record gains_record(const codec::recipe& r, std::span<const float> gains) {
+gain_sizes gain_sizes_of(const codec::recipe& r, std::span<const float> gains) {
     std::vector<double> sizes;
     for (const float g : gains) sizes.push_back(std::abs(static_cast<double>(g)));
     const bool known =
         !sizes.empty() && std::ranges::all_of(sizes, [](double x) { return std::isfinite(x); });
     if (known) std::ranges::sort(sizes);
     const auto size = [&](std::size_t at) {
-        return known ? report::value(sizes[at]) : report::value();
+        return known ? std::optional(sizes[at]) : std::nullopt;
     };
     const auto judge = engine::block_judge::of(r);
     const auto zone = judge ? judge->zone() : std::nullopt;
-    return {{"least", size(0)},
-            {"median", size(sizes.size() / 2)},
-            {"largest", size(sizes.size() - 1)},
-            {"clamp_zone_from", zone ? report::value(zone->from) : report::value()}};
+    return {size(0), size(sizes.size() / 2), size(sizes.size() - 1),
+            zone ? std::optional(zone->from) : std::nullopt};
 }
 
 }  // namespace mx::lab

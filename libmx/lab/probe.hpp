@@ -2,13 +2,15 @@
 // Measurements of a step at its parameters and batch.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
 #include "libmx/codec/recipe.hpp"
 #include "libmx/lab/execution_context.hpp"
-#include "libmx/report/record.hpp"
+#include "libmx/report/declared.hpp"
 
 namespace mx::lab {
 
@@ -29,8 +31,8 @@ struct gradient_sums {
     std::optional<gradient_measures> measures() const;
 };
 
-/// {"zeta": ..., "cosine": ..., ...}; the values are null without measures.
-report::record measures_record(const std::optional<gradient_measures>& m);
+/// The values are null without measures.
+extern const std::array<report::declared<std::optional<gradient_measures>>, 5> measures_members;
 
 /// Figures of the blocks of the flattened tensor under a recipe with 1-D blocks.
 struct block_figures {
@@ -46,11 +48,30 @@ struct block_figures {
 /// or contains NaN or Inf.
 std::optional<block_figures> block_figures_of(execution_context& on, const codec::recipe& r,
                                               std::span<const float> x);
-report::record figures_record(const std::optional<block_figures>& f);
+extern const std::array<report::declared<std::optional<block_figures>>, 4> block_figures_members;
 
 /// Magnitudes of gains: minimum, median (the upper of two) and maximum; null if there are no gains
 /// or one is NaN or infinite. `clamp_zone_from` is the lower end of the clamp zone [from, 1) 2^n of
 /// the recipe (engine::saturation_zone), or null if nothing clamps.
-report::record gains_record(const codec::recipe& r, std::span<const float> gains);
+struct gain_sizes {
+    std::optional<double> least, median, largest, clamp_zone_from;
+};
+gain_sizes gain_sizes_of(const codec::recipe& r, std::span<const float> gains);
+extern const std::array<report::declared<gain_sizes>, 4> gain_sizes_members;
+
+/// Gradients under stochastic rounding, with other random bits each.
+struct redrawn_gradients {
+    int draws;
+    double bias, spread;  ///< over |float32 gradient|
+};
+extern const std::array<report::declared<redrawn_gradients>, 3> redraws_members;
+
+/// What is measured at a step, beside measures_members of all gradients but those of norm biases.
+struct step_probe {
+    std::optional<gradient_measures> with_norm_biases;
+    std::optional<redrawn_gradients> redraws;
+    report::record gradients, blocks, gains;  ///< by name
+};
+extern const std::array<report::declared<step_probe>, 5> probe_members;
 
 }  // namespace mx::lab

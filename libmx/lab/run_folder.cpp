@@ -11,6 +11,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/io/folder_lock.hpp"
 #include "libmx/io/writer.hpp"
+#include "libmx/lab/probe.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/report/writers.hpp"
 
@@ -27,6 +28,28 @@ std::vector<float> losses_of(const training& t) {
     std::vector<float> all;
     for (const step_figures& s : t.history()) all.push_back(s.loss);
     return all;
+}
+
+report::value loss_value(float loss) { return report::finite_or_null(static_cast<double>(loss)); }
+// Of losses that are no NaN; infinite, and 0, without any.
+float least_of(const std::vector<float>& losses) {
+    float least = INFINITY;
+    for (const float x : losses) least = x < least ? x : least;
+    return least;
+}
+float most_of(const std::vector<float>& losses) {
+    float most = 0;
+    for (const float x : losses) most = x > most ? x : most;
+    return most;
+}
+report::value late_loss(const std::vector<float>& losses) {
+    const std::size_t late = std::max<std::size_t>(1, losses.size() / 10);
+    if (losses.empty()) return {};
+    double sum = 0;
+    for (std::size_t i = losses.size() - late; i < losses.size(); ++i) {
+        sum += static_cast<double>(losses[i]);
+    }
+    return report::finite_or_null(sum / static_cast<double>(late));
 }
 
 void write_run(const training& t, const run_plan& plan) {
@@ -93,73 +116,113 @@ instability_rule rule_of(const run_request& r) {
     return rule_for(name_of(r.model), task == text.end() ? "" : task->second);
 }
 
-report::record run_summary(const training& t) {
-    const std::vector<float> losses = losses_of(t);
-    report::record r{{"status", std::string(t.diverged()   ? "diverged"
-                                            : t.finished() ? "complete"
-                                                           : "stopped")},
-                     {"steps", static_cast<std::int64_t>(losses.size())},
-                     {"seed", static_cast<std::int64_t>(t.request().seed)},
-                     {"nudge", static_cast<std::int64_t>(t.request().nudge)}};
-    float least = INFINITY, most = 0;
-    for (const float x : losses) {
-        least = x < least ? x : least;
-        most = x > most ? x : most;
-    }
-    r.emplace_back("first_loss",
-                   losses.empty() ? report::value() : report::finite_or_null(losses.front()));
-    r.emplace_back("last_loss",
-                   losses.empty() ? report::value() : report::finite_or_null(losses.back()));
-    r.emplace_back("least_loss", losses.empty() ? report::value() : report::finite_or_null(least));
-    r.emplace_back("most_loss", losses.empty() ? report::value() : report::finite_or_null(most));
-    const instability_rule rule = rule_of(t.request());
-    const std::optional<std::uint64_t> broke = first_instability(losses, rule);
-    r.emplace_back("unstable_at",
-                   broke ? report::value(static_cast<std::int64_t>(*broke)) : report::value());
-    const std::optional<double> rise = rise_at_end(losses, rule);
-    r.emplace_back("rise_at_end", rise ? report::finite_or_null(*rise) : report::value());
-    if (t.held_out_loss()) {
-        r.emplace_back("held_out_loss", report::finite_or_null(*t.held_out_loss()));
-    }
-    const std::optional<double> floor = t.network().loss_floor();
-    if (!floor) return r;
-    const std::size_t late = std::max<std::size_t>(1, losses.size() / 10);
-    double sum = 0;
-    for (std::size_t i = losses.size() - std::min(late, losses.size()); i < losses.size(); ++i) {
-        sum += static_cast<double>(losses[i]);
-    }
-    r.emplace_back("late_loss", losses.empty()
-                                    ? report::value()
-                                    : report::finite_or_null(sum / static_cast<double>(late)));
-    r.emplace_back("loss_floor", *floor);
-    return r;
+run_figures figures_of(const training& t) {
+    return {t, losses_of(t), rule_of(t.request()), t.network().loss_floor()};
 }
+
+const std::array<report::declared<run_figures>, 13> run_members{{
+    {"status", "complete|stopped|diverged", "",
+     [](auto& r) {
+         return r.of.diverged() ? "diverged" : r.of.finished() ? "complete" : "stopped";
+     }},
+    {"steps", "count", "updates that were made", [](auto& r) { return r.losses.size(); }},
+    {"seed", "count", "", [](auto& r) { return r.of.request().seed; }},
+    {"nudge", "count", "of the copy; 0: not nudged", [](auto& r) { return r.of.request().nudge; }},
+    {"first_loss", "number?", "",
+     [](auto& r) { return r.losses.empty() ? report::value() : loss_value(r.losses.front()); }},
+    {"last_loss", "number?", "",
+     [](auto& r) { return r.losses.empty() ? report::value() : loss_value(r.losses.back()); }},
+    {"least_loss", "number?", "", [](auto& r) { return loss_value(least_of(r.losses)); }},
+    {"most_loss", "number?", "",
+     [](auto& r) { return r.losses.empty() ? report::value() : loss_value(most_of(r.losses)); }},
+    {"unstable_at", "count?", "step of the first instability",
+     [](auto& r) { return first_instability(r.losses, r.rule); }},
+    {"rise_at_end", "number?",
+     "share by which the mean of the last tenth of the losses exceeds the least mean of a tenth",
+     [](auto& r) {
+         const std::optional<double> rise = rise_at_end(r.losses, r.rule);
+         return rise ? report::finite_or_null(*rise) : report::value();
+     }},
+    {"held_out_loss", "number?",
+     "text of a file: the loss after the last update of bytes that none learns from",
+     [](auto& r) {
+         const auto loss = r.of.held_out_loss();
+         return report::only_if(loss.has_value(), report::finite_or_null(loss.value_or(0)));
+     },
+     false},
+    {"late_loss", "number?", "where loss_floor is: the mean of the last tenth of the losses",
+     [](auto& r) { return report::only_if(r.floor.has_value(), late_loss(r.losses)); }, false},
+    {"loss_floor", "number", "made text: nats per byte below which no expected loss lies",
+     [](auto& r) { return r.floor; }, false},
+}};
+
+namespace {
+
+struct recorded_run {
+    const training& of;
+};
+constexpr std::array recorded_run_members = std::to_array<report::declared<recorded_run>>({
+    {"request", "{string}", "every option of the run, by name, as text",
+     [](auto& r) {
+         report::record request;
+         for (const auto& [key, value] : to_text(r.of.request())) request.emplace_back(key, value);
+         return request;
+     }},
+    {"seed", "count", "", [](auto& r) { return r.of.request().seed; }},
+});
+
+struct recorded_step {
+    std::size_t number;
+    const step_figures& figures;
+    const report::record* probe;  // with its step first; null: none was taken
+};
+constexpr std::array recorded_step_members = std::to_array<report::declared<recorded_step>>({
+    {"step", "ordinal", "from 1", [](auto& s) { return s.number; }},
+    {"loss", "number?", "before the update; null: not finite",
+     [](auto& s) { return loss_value(s.figures.loss); }},
+    {"gradient_norm", "amount?", "",
+     [](auto& s) { return report::finite_or_null(s.figures.gradient_norm); }},
+    {"probe", "#probe", "the gradient beside that in float32 at the same parameters and batch",
+     [](auto& s) {
+         if (s.probe == nullptr) return report::value();
+         return report::value(report::record(s.probe->begin() + 1, s.probe->end()));
+     },
+     false},
+});
+
+}  // namespace
 
 report::document run_document(const training& t, const report::record& head) {
     report::document d;
     d.head = head;
-    report::record request;
-    for (const auto& [key, value] : to_text(t.request())) request.emplace_back(key, value);
-    d.head.emplace_back("request", std::move(request));
-    d.head.emplace_back("seed", static_cast<std::int64_t>(t.request().seed));
+    report::append(d.head, recorded_run_members, {t});
     report::list steps;
     std::size_t probe = 0;
     for (std::size_t i = 0; i < t.history().size(); ++i) {
-        const step_figures& s = t.history()[i];
-        report::record r{{"step", static_cast<std::int64_t>(i + 1)},
-                         {"loss", report::finite_or_null(static_cast<double>(s.loss))},
-                         {"gradient_norm", report::finite_or_null(s.gradient_norm)}};
-        if (probe < t.probes().size() &&
-            report::number_of(t.probes()[probe], "step") == static_cast<double>(i + 1)) {
-            report::record figures(t.probes()[probe].begin() + 1, t.probes()[probe].end());
-            r.emplace_back("probe", std::move(figures));
-            ++probe;
-        }
-        steps.emplace_back(std::move(r));
+        const bool probed =
+            probe < t.probes().size() &&
+            report::number_of(t.probes()[probe], "step") == static_cast<double>(i + 1);
+        steps.emplace_back(report::written(
+            recorded_step_members, {i + 1, t.history()[i], probed ? &t.probes()[probe++] : nullptr}));
     }
     d.tail.emplace_back("steps", std::move(steps));
-    d.results = std::vector<report::record>{run_summary(t)};
+    d.results = std::vector<report::record>{report::written(run_members, figures_of(t))};
     return d;
+}
+
+report::document_schema run_schema() {
+    return report::document_schema("mx.run/1", "mx train: run.json",
+                                   "A training: what was asked for, and every step.")
+        .members(recorded_run_members)
+        .member({"results", "[#run]", "one: the run in short"})
+        .member({"steps", "[#step]", "an update each"})
+        .define("run", run_members)
+        .define("step", recorded_step_members)
+        .define("probe", report::member_list().add(measures_members).add(probe_members))
+        .define("measures", measures_members)
+        .define("redraws", redraws_members)
+        .define("blocks", block_figures_members)
+        .define("gains", gain_sizes_members);
 }
 
 std::vector<std::string> checkpoints_of(const std::string& path) {

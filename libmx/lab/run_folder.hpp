@@ -2,9 +2,11 @@
 // A training run and its folder: run.json, checkpoints, dumps.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,8 +14,8 @@
 
 #include "libmx/lab/curves.hpp"
 #include "libmx/lab/training.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
-#include "libmx/report/record.hpp"
 
 namespace mx::lab {
 
@@ -46,11 +48,18 @@ report::document run_document(const training& t, const report::record& head);
 /// The rule by which runs of this request are unstable.
 instability_rule rule_of(const run_request& r);
 
-/// One record about a run: status (complete, stopped, diverged), steps, losses, first instability,
-/// rise at the end;
-/// and, if the text has a known entropy bound, that bound and the mean of the last tenth of the
-/// losses.
-report::record run_summary(const training& t);
+/// A run in short.
+struct run_figures {
+    const training& of;
+    std::vector<float> losses;
+    instability_rule rule;
+    std::optional<double> floor;  ///< of texts with a known entropy bound
+};
+run_figures figures_of(const training& t);
+extern const std::array<report::declared<run_figures>, 13> run_members;
+
+/// The schema of run.json, mx.run/1.
+report::document_schema run_schema();
 
 /// The checkpoints from which a folder resumes: its own, or those of its subfolders, sorted; for a
 /// file, the file itself. Throws base::error (input) if there are none.

@@ -304,21 +304,17 @@ report::record training::take_probe(const precision& how) {
     };
     gradient(plain, request_.seed, g);
     gradient(how, request_.seed, q);
-    report::record probe{{"step", static_cast<std::int64_t>(step)}};
+    step_probe probe;
     gradient_sums all, without_bias;
-    report::record tensors;
     for (const parameter& p : model_->parameters().all()) {
         const std::span<const float> own(of(q, p), p.count), exact(of(g, p), p.count);
         gradient_sums one;
         one.add(own, exact);
         all.add(own, exact);
         if (p.kind != parameter_kind::norm_bias) without_bias.add(own, exact);
-        tensors.emplace_back(p.name, measures_record(one.measures()));
+        probe.gradients.emplace_back(p.name, report::written(measures_members, one.measures()));
     }
-    for (auto& member : measures_record(without_bias.measures())) {
-        probe.push_back(std::move(member));
-    }
-    probe.emplace_back("with_norm_biases", measures_record(all.measures()));
+    probe.with_norm_biases = all.measures();
 
     // Bias and spread of the gradient over draws.
     bool random = is_random(how);
@@ -341,13 +337,8 @@ report::record training::take_probe(const precision& how) {
             spread += std::max(0.0, square[k] - mean[k] * mean[k]) * draws / (draws - 1);
             norm += exact * exact;
         }
-        probe.emplace_back(
-            "redraws",
-            report::record{{"draws", static_cast<std::int64_t>(draws)},
-                           {"bias", report::finite_or_null(std::sqrt(bias / norm))},
-                           {"spread", report::finite_or_null(std::sqrt(spread / norm))}});
+        probe.redraws = {draws, std::sqrt(bias / norm), std::sqrt(spread / norm)};
     }
-    probe.emplace_back("gradients", std::move(tensors));
 
     // Blocks of gains, weights and activations with their recipes, or E4M3 without one.
     const auto recipe_or = [](const operand_rule& r) {
@@ -358,29 +349,33 @@ report::record training::take_probe(const precision& how) {
         return p.gain.recipe && p.gain.recipe->blocks ? *p.gain.recipe->blocks
                                                       : recipe_or(p.operands[0][1]);
     };
-    report::record blocks, gains, of_activations;
+    report::record of_activations;
+    const auto figures_of = [&](const codec::recipe& r, std::span<const float> x) {
+        return report::written(block_figures_members, block_figures_of(on_, r, x));
+    };
     for (const parameter& p : model_->parameters().all()) {
         if (p.kind != parameter_kind::weight && p.kind != parameter_kind::norm_gain) continue;
         const precision& own = how.of(std::string_view(p.name).substr(0, p.name.rfind('.')));
         const codec::recipe r =
             p.kind == parameter_kind::weight ? recipe_or(own.operands[0][1]) : gain_or(own);
         const std::span<const float> x(of(values_, p), p.count);
-        blocks.emplace_back(p.name, figures_record(block_figures_of(on_, r, x)));
-        if (p.kind == parameter_kind::norm_gain) gains.emplace_back(p.name, gains_record(r, x));
+        probe.blocks.emplace_back(p.name, figures_of(r, x));
+        if (p.kind != parameter_kind::norm_gain) continue;
+        probe.gains.emplace_back(p.name, report::written(gain_sizes_members, gain_sizes_of(r, x)));
     }
     model_->observer = [&](const layer_value& v) {
         if (v.norm) return;
         const codec::recipe r = recipe_or(how.of(v.layer).operands[0][0]);
-        of_activations.emplace_back(
-            fmt::format("{}.{}", v.layer, v.name),
-            figures_record(block_figures_of(on_, r, std::span(v.data, v.rows * v.cols))));
+        of_activations.emplace_back(fmt::format("{}.{}", v.layer, v.name),
+                                    figures_of(r, std::span(v.data, v.rows * v.cols)));
     };
     model_->forward(on_, how, values_, request_.seed, step);
     model_->observer = nullptr;
-    for (auto& member : of_activations) blocks.push_back(std::move(member));
-    probe.emplace_back("blocks", std::move(blocks));
-    probe.emplace_back("gains", std::move(gains));
-    return probe;
+    for (auto& member : of_activations) probe.blocks.push_back(std::move(member));
+    report::record r{{"step", static_cast<std::int64_t>(step)}};
+    report::append(r, measures_members, without_bias.measures());
+    report::append(r, probe_members, probe);
+    return r;
 }
 
 void training::write_dump(const std::string& path, const precision& how) {

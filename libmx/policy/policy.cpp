@@ -189,40 +189,6 @@ void merge(std::vector<rule>& into, const std::vector<rule>& from) {
                      [](const rule& a, const rule& b) { return a.is < b.is; });
 }
 
-report::record record_of(const rule& r) {
-    const auto maybe = [](const std::optional<double>& x) {
-        return x ? report::value(*x) : report::value();
-    };
-    report::record out{{"rule", kinds[static_cast<std::size_t>(r.is)]}};
-    if (r.is == rule_kind::setting) {
-        out.insert(out.end(), {{"setting", r.setting}, {"value", r.value}});
-    } else {
-        out.emplace_back("role", r.role);
-    }
-    switch (r.is) {
-        case rule_kind::role:
-            out.emplace_back("tensors", r.globs);
-            break;
-        case rule_kind::keep:
-            out.emplace_back("recipe", r.recipe_text);
-            break;
-        case rule_kind::candidate:
-            out.insert(out.end(), {{"recipe", r.recipe_text},
-                                   {"verdict", verdict_keys[static_cast<std::size_t>(r.at_best)]},
-                                   {"native_only", r.native_only}});
-            break;
-        case rule_kind::veto:
-            out.insert(out.end(), {{"figure", std::string(r.measured->name)},
-                                   {"evaluate", maybe(r.evaluate)},
-                                   {"no", maybe(r.no)}});
-            break;
-        case rule_kind::setting:
-            break;
-    }
-    out.insert(out.end(), {{"why", r.why}, {"source", r.source}});
-    return out;
-}
-
 // A veto in words.
 std::string limit_text(const rule& r, const std::optional<double>& limit) {
     return limit ? value_text(*r.measured, *limit) : "-";
@@ -237,6 +203,68 @@ std::string support_text(const rule& r, const target& on) {
     if (f.is == support::emulated && r.native_only) words += ", so not recommended";
     return f.note.empty() ? words : fmt::format("{}: {}", words, f.note);
 }
+
+struct rule_on_target {
+    const rule& of;
+    const target& on;
+    bool is(rule_kind kind) const { return of.is == kind; }
+};
+constexpr std::array rule_members = std::to_array<report::declared<rule_on_target>>({
+    {"rule", "setting|role|keep|candidate|veto", "what the rule is about",
+     [](auto& r) { return kinds[static_cast<std::size_t>(r.of.is)]; }},
+    {"setting", "string", "of a setting: its name",
+     [](auto& r) { return report::only_if(r.is(rule_kind::setting), r.of.setting); }, false},
+    {"value", "number", "of a setting: its value",
+     [](auto& r) { return report::only_if(r.is(rule_kind::setting), r.of.value); }, false},
+    {"role", "string", "role that it is about; empty: all",
+     [](auto& r) { return report::only_if(!r.is(rule_kind::setting), r.of.role); }, false},
+    {"tensors", "string", "of a role: names, as globs separated by spaces",
+     [](auto& r) { return report::only_if(r.is(rule_kind::role), r.of.globs); }, false},
+    {"recipe", "string",
+     "of a candidate: the recipe; of keep: what it is compared with, may be empty",
+     [](auto& r) {
+         return report::only_if(r.is(rule_kind::keep) || r.is(rule_kind::candidate),
+                                r.of.recipe_text);
+     },
+     false},
+    {"verdict", "safe|evaluate|no", "of a candidate: the best it can be",
+     [](auto& r) {
+         return report::only_if(r.is(rule_kind::candidate),
+                                verdict_keys[static_cast<std::size_t>(r.of.at_best)]);
+     },
+     false},
+    {"native_only", "boolean", "of a candidate: only where the target multiplies it",
+     [](auto& r) { return report::only_if(r.is(rule_kind::candidate), r.of.native_only); }, false},
+    {"figure", "string", "of a veto: the figure that is judged",
+     [](auto& r) {
+         return report::only_if(r.is(rule_kind::veto), r.of.measured ? r.of.measured->name : "");
+     },
+     false},
+    {"evaluate", "number?", "of a veto: from here on only a task can say",
+     [](auto& r) { return report::only_if(r.is(rule_kind::veto), r.of.evaluate); }, false},
+    {"no", "number?", "of a veto: from here on never",
+     [](auto& r) { return report::only_if(r.is(rule_kind::veto), r.of.no); }, false},
+    {"why", "string", "", [](auto& r) { return r.of.why; }, false},
+    {"source", "string", "", [](auto& r) { return r.of.source; }, false},
+    {"on_target", "string", "of a candidate, with --target: what the target has",
+     [](auto& r) {
+         const bool told = r.is(rule_kind::candidate) && !r.on.any();
+         return told ? report::value(support_text(r.of, r.on)) : report::value();
+     },
+     false},
+});
+
+struct policy_on_target {
+    const policy& of;
+    const target& on;
+};
+constexpr std::array policy_members = std::to_array<report::declared<policy_on_target>>({
+    {"name", "string", "", [](auto& p) { return p.of.name; }},
+    {"version", "string", "", [](auto& p) { return p.of.version; }, false},
+    {"purpose", "string", "", [](auto& p) { return p.of.purpose; }, false},
+    {"target", "string", "with --target",
+     [](auto& p) { return p.on.any() ? report::value() : report::to_value(p.on.name); }, false},
+});
 
 }  // namespace
 
@@ -358,10 +386,8 @@ policy parse_policy(const report::results_file& file, const std::string& path) {
 report::document document_of(const policy& p, const target& on) {
     report::document d;
     d.title = fmt::format("mx explain policy: {}", p.name);
-    d.head = {{"schema", "mx.policy/1"},
-              {"name", p.name},
-              {"version", p.version},
-              {"purpose", p.purpose}};
+    d.head = {{"schema", "mx.policy/1"}};
+    report::append(d.head, policy_members, {p, on});
     report::section head, kept, candidates, on_target, vetoes, rest, settings;
     head.heading = fmt::format("{}, version {}", p.name, p.version);
     head.notes.push_back(fmt::format("For {}.", p.purpose));
@@ -373,7 +399,6 @@ report::document document_of(const policy& p, const target& on) {
                           {"at_best", "at best"},
                           {"why", "why"},
                           {"source", "source"}};
-    if (!on.any()) d.head.emplace_back("target", std::string(on.name));
     on_target.heading = fmt::format("On {}: {}", on.name, on.summary);
     on_target.columns = {{"role", "tensors"}, {"recipe", "recipe"}, {"on_target", "there"}};
     on_target.notes.push_back(fmt::format("Source: {}.", on.source));
@@ -389,11 +414,8 @@ report::document document_of(const policy& p, const target& on) {
                         {"why", "why"},
                         {"source", "source"}};
     for (const rule& r : p.rules) {
-        report::record shown = record_of(r);
-        if (r.is == rule_kind::candidate && !on.any()) {
-            shown.emplace_back("on_target", support_text(r, on));
-            on_target.rows.push_back(shown);
-        }
+        report::record shown = report::written(rule_members, {r, on});
+        if (report::find(shown, "on_target") != nullptr) on_target.rows.push_back(shown);
         d.results.push_back(shown);
         if (r.role.empty()) {
             for (auto& [name, value] : shown) {
@@ -437,6 +459,18 @@ report::document document_of(const policy& p, const target& on) {
         if (s != &on_target || !on.any()) d.sections.push_back(std::move(*s));
     }
     return d;
+}
+
+report::document_schema policy_schema() {
+    return report::document_schema(
+               "mx.policy/1", "mx explain policy: rules of recommendations",
+               "The form in which mx prints a policy and in which --policy reads one. Rules of "
+               "`extends` come first; a rule here takes the place of the one about the same thing.",
+               false)
+        .members(policy_members)
+        .member({"extends", "string", "a policy that mx knows by name", false})
+        .member({"results", "[#rule]", "a rule each"})
+        .define("rule", rule_members);
 }
 
 }  // namespace mx::policy

@@ -12,6 +12,7 @@
 #include "libmx/codec/recipe.hpp"
 #include "libmx/policy/figures.hpp"
 #include "libmx/policy/targets.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
 #include "libmx/report/json_reader.hpp"
 
@@ -95,5 +96,7 @@ policy parse_policy(std::string_view text, const std::string& path);
 /// and as JSON for parse_policy. With a specific target, candidates have a member "on_target":
 /// whether it has their format, and in which recipe.
 report::document document_of(const policy& p, const target& on = targets.front());
+/// The schema mx.policy/1.
+report::document_schema policy_schema();
 
 }  // namespace mx::policy

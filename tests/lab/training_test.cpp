@@ -509,10 +509,10 @@ TEST_CASE("probes say where gains are beside the clamp zone") {
     // Magnitudes, for either sign; nothing for non-finite values.
     const codec::recipe floor = codec::parse_recipe("mxfp8");
     const std::vector<float> mixed_signs{-4, 1, 2};
-    CHECK(report::number_of(gains_record(floor, mixed_signs), "median") == 2.0);
-    CHECK(report::number_of(gains_record(floor, mixed_signs), "largest") == 4.0);
-    CHECK_FALSE(report::number_of(gains_record(floor, std::vector<float>{1, NAN}), "least"));
-    CHECK_FALSE(report::number_of(gains_record(floor, {}), "least"));
+    CHECK(gain_sizes_of(floor, mixed_signs).median == 2.0);
+    CHECK(gain_sizes_of(floor, mixed_signs).largest == 4.0);
+    CHECK_FALSE(gain_sizes_of(floor, std::vector<float>{1, NAN}).least);
+    CHECK_FALSE(gain_sizes_of(floor, {}).least);
 }
 
 TEST_CASE("requests that contradict themselves are refused") {

@@ -133,6 +133,7 @@ COMMANDS = [
     (f"eval {MODELS}/llama --sample 60 --context 30 -r mxfp4 --weights mxfp8 --each kind --by both --pairs 2 "
      "--layers --per-token --json {json} --quiet", "eval"),
     ("plan eval.json --by divergence --bits 9 --keep -r mxfp8 --json {json} --quiet", "placement"),
+    ("plan eval.json --by divergence --bits 5 --json {json} --quiet", "placement"),
     ("lint tiny.safetensors --json {json} --quiet", "lint"),
     ("rosetta tiny.safetensors -t *norm* --json {json}", "rosetta"),
     ("rosetta packed.safetensors --original tiny.safetensors --json {json}", "origins"),
@@ -144,6 +145,8 @@ COMMANDS = [
     (f"bench tiny.safetensors {SMALL} -r mxfp4 --json {{json}} --quiet", "bench"),
     ("bench --gemm --mnk 32,32,64 --seconds 0.02 --threads 1 -m sm100.mxf4 --json {json} --quiet",
      "bench"),
+    (f"bench --eval {MODELS}/llama --seconds 0.02 --threads 1 --json {{json}} --quiet", "bench"),
+    (f"bench --suite --case mxfp4 {SMALL} --json {{json}} --quiet", "bench"),
 ]
 # For builds with NLopt.
 FITS = [

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "apps/mx/backends.hpp"
 #include "apps/mx/outputs.hpp"
@@ -23,21 +24,32 @@ report::value scales_of(const product_operands& o) {
     return fmt::format("{} per {}", o.scale->format, o.scale->block);
 }
 
-report::record result_of(const product_throughput_request& request, const product_rate& r) {
-    const gemm::accumulator& m = request.models[r.model];
-    const product_operands o = bench::operands_for(m);
-    report::record record{{"accumulator", gemm::to_string(m)},
-                          {"operands", text(o.format->name)},
-                          {"scales", scales_of(o)},
-                          {"backend", text(r.backend->name)},
-                          {"kernels", r.by_kernels},
-                          {"threads", integer(r.threads)},
-                          {"multiply_adds_per_second", real(r.multiply_adds_per_second)}};
-    if (r.times_processor > 0) {
-        record.emplace_back("times_two_threads_of_the_processor", real(r.times_processor));
-    }
-    return record;
-}
+struct timed_product {
+    const product_rate& of;
+    const gemm::accumulator& model;
+    product_operands operands = bench::operands_for(model);
+};
+constexpr std::array product_members = std::to_array<report::declared<timed_product>>({
+    {"accumulator", "string", "", [](auto& p) { return gemm::to_string(p.model); }},
+    {"operands", "string", "", [](auto& p) { return p.operands.format->name; }},
+    {"scales", "string?", "", [](auto& p) { return scales_of(p.operands); }},
+    {"backend", "string", "", [](auto& p) { return p.of.backend->name; }},
+    {"kernels", "boolean", "vector code; false: the plain loop",
+     [](auto& p) { return p.of.by_kernels; }},
+    {"threads", "count", "", [](auto& p) { return p.of.threads; }},
+    {"multiply_adds_per_second", "amount", "",
+     [](auto& p) { return p.of.multiply_adds_per_second; }},
+    {"times_two_threads_of_the_processor", "amount", "",
+     [](auto& p) { return report::only_if(p.of.times_processor > 0, p.of.times_processor); },
+     false},
+});
+
+constexpr std::array product_head_members =
+    std::to_array<report::declared<product_throughput_request>>({
+        {"rows", "count", "of the product", [](auto& r) { return r.rows; }},
+        {"columns", "count", "", [](auto& r) { return r.columns; }},
+        {"depth", "count", "", [](auto& r) { return r.depth; }},
+    });
 
 report::record table_row(const product_throughput_request& request, const product_rate& r) {
     const gemm::accumulator& m = request.models[r.model];
@@ -54,13 +66,15 @@ report::record table_row(const product_throughput_request& request, const produc
 
 }  // namespace
 
+void declare_products(report::document_schema& to) {
+    to.members_together(product_head_members).define("product", product_members);
+}
+
 report::document product_bench_document(const product_throughput_request& request,
                                         const std::vector<product_rate>& rates) {
     report::document d;
     d.head = pages::document_head("mx.bench/1");
-    d.head.emplace_back("rows", integer(request.rows));
-    d.head.emplace_back("columns", integer(request.columns));
-    d.head.emplace_back("depth", integer(request.depth));
+    report::append(d.head, product_head_members, request);
     report::section s;
     s.heading = fmt::format("Emulated matrix products, up to {} x {} x {}", request.rows,
                             request.columns, request.depth);
@@ -75,7 +89,7 @@ report::document product_bench_document(const product_throughput_request& reques
     }
     s.group_field = "group";
     for (const product_rate& r : rates) {
-        d.results.push_back(result_of(request, r));
+        d.results.push_back(report::written(product_members, {r, request.models[r.model]}));
         s.rows.push_back(table_row(request, r));
     }
     s.notes.push_back(fmt::format(

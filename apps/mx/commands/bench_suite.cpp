@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 
 #include "apps/mx/backends.hpp"
+#include "apps/mx/commands/bench_view.hpp"
 #include "apps/mx/outputs.hpp"
 #include "libmx/bench/row_source.hpp"
 #include "libmx/block/packing.hpp"
@@ -340,7 +342,32 @@ constexpr std::string_view suite_note =
     "roof of a case is the time in which the bytes that it reads and writes are copied, or "
     "read where it writes none.";
 
+struct timed_case {
+    const suite_case& of;
+    const suite_request& request;
+    const suite_rate& rate;
+};
+constexpr std::array case_members = std::to_array<report::declared<timed_case>>({
+    {"group", "string", "what it stands beside", [](auto& c) { return c.of.group; }},
+    {"case", "string", "a recipe, or a command", [](auto& c) { return c.of.name; }},
+    {"backend", "string", "whose kernels do the work", [](auto& c) { return c.of.backend; }},
+    {"threads", "ordinal", "", [](auto& c) { return c.request.threads; }},
+    {"dtype", "@members#dtype", "", [](auto& c) { return tensor::row_of(c.request.type).name; }},
+    {"bytes_read_per_element", "amount", "", [](auto& c) { return c.of.reads; }},
+    {"bytes_written_per_element", "amount", "", [](auto& c) { return c.of.writes; }},
+    {"elements_per_second", "amount", "", [](auto& c) { return c.rate.elements_per_second; }},
+    {"times_mxfp4", "amount", "of the rate at which mxfp4 is analysed",
+     [](auto& c) { return c.rate.of_first; }},
+    {"fraction_of_read_bandwidth", "amount", "by bytes read",
+     [](auto& c) { return c.rate.of_read_bandwidth; }},
+    {"fraction_of_roof", "amount",
+     "by bytes read and written: of copies, of reads where nothing is written",
+     [](auto& c) { return c.rate.of_roof; }},
+});
+
 }  // namespace
+
+void declare_suite(report::document_schema& to) { to.define("case", case_members); }
 
 std::vector<suite_case> command_cases(tensor::dtype type, const engine::run_control& control) {
     return case_list(type, control).make();
@@ -350,14 +377,7 @@ report::document suite_document(const std::vector<suite_case>& cases, const suit
                                 const suite_table& t) {
     report::document d;
     d.head = pages::document_head("mx.bench/1");
-    d.head.emplace_back("read_bandwidth_bytes_per_second", real(t.machine.read));
-    d.head.emplace_back("copy_bandwidth_bytes_per_second", real(t.machine.copy));
-    d.head.emplace_back(
-        "bandwidths",
-        report::list{report::record{{"threads", integer(t.machine.threads)},
-                                    {"read_bandwidth_bytes_per_second", real(t.machine.read)},
-                                    {"copy_bandwidth_bytes_per_second", real(t.machine.copy)}}});
-    d.head.emplace_back("elements", integer(t.elements));
+    add_memory(d.head, t.machine, std::span(&t.machine, 1), t.elements);
     report::section s;
     s.heading = fmt::format(
         "Suite: {} million normally distributed elements of {}, {}; this memory is read with "
@@ -373,17 +393,7 @@ report::document suite_document(const std::vector<suite_case>& cases, const suit
     for (std::size_t i = 0; i < cases.size(); ++i) {
         const suite_case& r = cases[i];
         const suite_rate& rate = t.rates[i];
-        d.results.push_back({{"group", r.group},
-                             {"case", r.name},
-                             {"backend", text(r.backend)},
-                             {"threads", integer(request.threads)},
-                             {"dtype", text(tensor::row_of(request.type).name)},
-                             {"bytes_read_per_element", real(r.reads)},
-                             {"bytes_written_per_element", real(r.writes)},
-                             {"elements_per_second", real(rate.elements_per_second)},
-                             {"times_mxfp4", real(rate.of_first)},
-                             {"fraction_of_read_bandwidth", real(rate.of_read_bandwidth)},
-                             {"fraction_of_roof", real(rate.of_roof)}});
+        d.results.push_back(report::written(case_members, {r, request, rate}));
         s.rows.push_back({{"group", r.group},
                           {"case", r.name},
                           {"backend", text(r.backend)},

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libmx/bench/suite.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::app {
@@ -16,5 +17,8 @@ std::vector<bench::suite_case> command_cases(tensor::dtype type,
 
 report::document suite_document(const std::vector<bench::suite_case>& cases,
                                 const bench::suite_request& request, const bench::suite_table& t);
+
+/// Defines #case.
+void declare_suite(report::document_schema& to);
 
 }  // namespace mx::app

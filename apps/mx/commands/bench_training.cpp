@@ -1,11 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 // The output of `mx bench --train` and `mx bench --eval`.
+#include <array>
+#include <optional>
+
 #include "apps/mx/backends.hpp"
 #include "apps/mx/commands/bench_view.hpp"
 #include "apps/mx/outputs.hpp"
 #include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
+namespace {
+
+struct timed_training {
+    const bench::training_rate& of;
+    bool tokens;
+    report::value times;
+    double unit;  // of multiply-adds
+
+    std::optional<report::value> each(bool asked) const {
+        return report::only_if(asked, known_rate(of.steps_per_second));
+    }
+    static report::value known_rate(double x) { return x > 0 ? real(x) : undefined(); }
+};
+constexpr std::array training_members = std::to_array<report::declared<timed_training>>({
+    {"what", "string", "a training or evaluation, or a product alone",
+     [](auto& t) { return t.of.what; }},
+    {"threads", "ordinal", "", [](auto& t) { return t.of.threads; }},
+    {"multiply_adds_per_second", "amount", "of the products",
+     [](auto& t) { return t.of.multiply_adds_per_second * t.unit; }},
+    {"steps_per_second", "amount?", "of all runs together; null: of a product alone",
+     [](auto& t) { return t.each(!t.tokens); }, false},
+    {"tokens_per_second", "amount?", "of evaluations, likewise",
+     [](auto& t) { return t.each(t.tokens); }, false},
+    {"time_ratio", "amount", "of the time of the first with as many threads",
+     [](auto& t) { return t.of.time_ratio; }},
+    {"times_one_thread", "amount?", "of the rate with one thread", [](auto& t) { return t.times; }},
+});
+
+}  // namespace
+
+void declare_training(report::document_schema& to) { to.define("training", training_members); }
 
 report::document training_bench_document(const std::vector<bench::training_rate>& rates,
                                          bool tokens, const std::string& note) {
@@ -29,13 +63,7 @@ report::document training_bench_document(const std::vector<bench::training_rate>
             times = real(r.multiply_adds_per_second / one.multiply_adds_per_second);
         }
         const auto row = [&](double unit) {
-            return report::record{
-                {"what", text(r.what)},
-                {"threads", integer(r.threads)},
-                {"multiply_adds_per_second", real(r.multiply_adds_per_second * unit)},
-                {each, r.steps_per_second > 0 ? real(r.steps_per_second) : undefined()},
-                {"time_ratio", real(r.time_ratio)},
-                {"times_one_thread", times}};
+            return report::written(training_members, {r, tokens, times, unit});
         };
         d.results.push_back(row(1));
         s.rows.push_back(row(1e-9));

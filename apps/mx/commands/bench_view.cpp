@@ -6,9 +6,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "apps/mx/backends.hpp"
+#include "apps/mx/commands/bench_suite.hpp"
+#include "apps/mx/manual.hpp"
 #include "apps/mx/outputs.hpp"
 #include "libmx/pages/views/values.hpp"
 
@@ -39,32 +42,50 @@ std::string recipe_name(const throughput_request& request, std::size_t r) {
     return codec::to_string(request.recipes[r]);
 }
 
-report::list bandwidth_list(const throughput& t) {
-    return to_list(t.bandwidths, [](const bandwidth& b) {
-        return report::record{{"threads", integer(b.threads)},
-                              {"read_bandwidth_bytes_per_second", real(b.read)},
-                              {"copy_bandwidth_bytes_per_second", real(b.copy)}};
-    });
-}
+constexpr std::array bandwidth_members = std::to_array<report::declared<bandwidth>>({
+    {"threads", "count", "", [](auto& b) { return b.threads; }},
+    {"read_bandwidth_bytes_per_second", "amount", "", [](auto& b) { return b.read; }},
+    {"copy_bandwidth_bytes_per_second", "amount", "", [](auto& b) { return b.copy; }},
+});
 
-report::record result_of(const throughput_request& request, const throughput_row& r) {
-    return {{"recipe", recipe_name(request, r.recipes.front())},
-            {"backend", text(r.backend->name)},
-            {"threads", integer(r.threads)},
-            {"dtype", text(tensor::row_of(request.type).name)},
-            {"histograms", r.histograms},
-            {"elements_per_second", real(r.elements_per_second)},
-            {"fraction_of_read_bandwidth", real(r.fraction)}};
-}
+struct measured_memory {
+    const bandwidth& machine;
+    std::span<const bandwidth> by_threads;
+    std::uint64_t elements;
+};
+constexpr std::array memory_members = std::to_array<report::declared<measured_memory>>({
+    {"read_bandwidth_bytes_per_second", "amount", "of this machine, under the most threads",
+     [](auto& m) { return m.machine.read; }},
+    {"copy_bandwidth_bytes_per_second", "amount", "", [](auto& m) { return m.machine.copy; }},
+    {"bandwidths", "[#bandwidth]", "by threads",
+     [](auto& m) { return report::listed(bandwidth_members, m.by_threads); }},
+    {"elements", "count", "of the matrix", [](auto& m) { return m.elements; }},
+});
 
-report::record joint_result_of(const throughput_request& request, const throughput_row& r) {
-    report::record record{
-        {"recipes", to_list(r.recipes, [&](std::size_t i) { return recipe_name(request, i); })}};
-    report::record rest = result_of(request, r);
-    record.insert(record.end(), rest.begin() + 1, rest.end());
-    record.emplace_back("fraction_of_separate_passes", real(r.of_separate_passes));
-    return record;
-}
+struct measured_pass {
+    const throughput_request& request;
+    const throughput_row& of;
+};
+constexpr std::array pass_recipe_members = std::to_array<report::declared<measured_pass>>({
+    {"recipe", "string", "", [](auto& p) { return recipe_name(p.request, p.of.recipes.front()); }},
+});
+constexpr std::array joint_recipe_members = std::to_array<report::declared<measured_pass>>({
+    {"recipes", "[string]", "",
+     [](auto& p) {
+         return to_list(p.of.recipes, [&](std::size_t i) { return recipe_name(p.request, i); });
+     }},
+});
+constexpr std::array pass_members = std::to_array<report::declared<measured_pass>>({
+    {"backend", "string", "", [](auto& p) { return p.of.backend->name; }},
+    {"threads", "count", "", [](auto& p) { return p.of.threads; }},
+    {"dtype", "@members#dtype", "", [](auto& p) { return tensor::row_of(p.request.type).name; }},
+    {"histograms", "boolean", "", [](auto& p) { return p.of.histograms; }},
+    {"elements_per_second", "amount", "", [](auto& p) { return p.of.elements_per_second; }},
+    {"fraction_of_read_bandwidth", "amount", "", [](auto& p) { return p.of.fraction; }},
+});
+constexpr std::array joint_pass_members = std::to_array<report::declared<measured_pass>>({
+    {"fraction_of_separate_passes", "amount", "", [](auto& p) { return p.of.of_separate_passes; }},
+});
 
 std::string count_text(std::uint64_t elements) {
     return elements < 1000000 ? fmt::format("{}", elements)
@@ -137,38 +158,42 @@ std::string_view name_of(values_place p) {
 
 std::string_view name_of(pass_output o) { return o == pass_output::sums ? "sums" : "codes"; }
 
-report::record record_of(const bench::device_throughput& d) {
-    const base::cuda::device_facts& f = d.device;
-    const auto known = [](int n) { return n == 0 ? undefined() : integer(n); };
-    return {{"name", f.name},
-            {"compute_capability", fmt::format("{}.{}", f.major, f.minor)},
-            {"multiprocessors", integer(f.multiprocessors)},
-            {"clock_mhz", known(f.clock_mhz)},
-            {"memory_clock_mhz", known(f.memory_clock_mhz)},
-            {"memory_bus_bits", integer(f.memory_bus_bits)},
-            {"memory_bytes", integer(f.memory)},
-            {"l2_cache_bytes", integer(f.l2_cache)},
-            {"driver", cuda_version_text(f.driver)},
-            {"runtime", cuda_version_text(f.runtime)},
-            {"measured_bytes", integer(d.memory)},
-            {"elements", integer(d.elements)},
-            {"device_read_bytes_per_second", real(d.bandwidth.read)},
-            {"device_copy_bytes_per_second", real(d.bandwidth.copy)},
-            {"pinned_copy_bytes_per_second", real(d.bandwidth.pinned)}};
-}
+report::value known(int n) { return n == 0 ? undefined() : integer(n); }
+constexpr std::array device_members = std::to_array<report::declared<bench::device_throughput>>({
+    {"name", "string", "", [](auto& d) { return d.device.name; }},
+    {"compute_capability", "string", "",
+     [](auto& d) { return fmt::format("{}.{}", d.device.major, d.device.minor); }},
+    {"multiprocessors", "count", "", [](auto& d) { return d.device.multiprocessors; }},
+    {"clock_mhz", "count?", "", [](auto& d) { return known(d.device.clock_mhz); }},
+    {"memory_clock_mhz", "count?", "", [](auto& d) { return known(d.device.memory_clock_mhz); }},
+    {"memory_bus_bits", "count", "", [](auto& d) { return d.device.memory_bus_bits; }},
+    {"memory_bytes", "count", "", [](auto& d) { return d.device.memory; }},
+    {"l2_cache_bytes", "count", "", [](auto& d) { return d.device.l2_cache; }},
+    {"driver", "string", "", [](auto& d) { return cuda_version_text(d.device.driver); }},
+    {"runtime", "string", "", [](auto& d) { return cuda_version_text(d.device.runtime); }},
+    {"measured_bytes", "count", "", [](auto& d) { return d.memory; }},
+    {"elements", "count", "", [](auto& d) { return d.elements; }},
+    {"device_read_bytes_per_second", "amount", "", [](auto& d) { return d.bandwidth.read; }},
+    {"device_copy_bytes_per_second", "amount", "", [](auto& d) { return d.bandwidth.copy; }},
+    {"pinned_copy_bytes_per_second", "amount", "", [](auto& d) { return d.bandwidth.pinned; }},
+});
 
-report::record record_of(const throughput_request& request, const placed_rate& r) {
-    return {{"values", text(name_of(r.from))},
-            {"writes", text(name_of(r.writes))},
-            {"recipe", recipe_name(request, r.recipe)},
-            {"backend", text(r.backend->name)},
-            {"threads", r.threads == 0 ? undefined() : integer(r.threads)},
-            {"histograms", r.histograms},
-            {"elements_per_second", real(r.elements_per_second)},
-            {"bytes_per_second", real(r.bytes_per_second)},
-            {"roof", text(row_of(r.bound).name)},
-            {"fraction_of_roof", real(r.fraction)}};
-}
+struct placed_pass {
+    const throughput_request& request;
+    const placed_rate& of;
+};
+constexpr std::array placed_members = std::to_array<report::declared<placed_pass>>({
+    {"values", "device|memory|files", "", [](auto& p) { return name_of(p.of.from); }},
+    {"writes", "sums|codes", "", [](auto& p) { return name_of(p.of.writes); }},
+    {"recipe", "string", "", [](auto& p) { return recipe_name(p.request, p.of.recipe); }},
+    {"backend", "string", "", [](auto& p) { return p.of.backend->name; }},
+    {"threads", "count?", "", [](auto& p) { return known(p.of.threads); }},
+    {"histograms", "boolean", "", [](auto& p) { return p.of.histograms; }},
+    {"elements_per_second", "amount", "", [](auto& p) { return p.of.elements_per_second; }},
+    {"bytes_per_second", "amount", "", [](auto& p) { return p.of.bytes_per_second; }},
+    {"roof", "string", "what bounds the rate", [](auto& p) { return row_of(p.of.bound).name; }},
+    {"fraction_of_roof", "amount", "", [](auto& p) { return p.of.fraction; }},
+});
 
 report::section card_section(const bench::device_throughput& d) {
     report::section s;
@@ -239,44 +264,81 @@ report::section placed_section(const throughput_request& request, const throughp
     return s;
 }
 
+constexpr report::member_type devices_member{"devices", "[#device]", "cards", false};
+constexpr report::member_type together_member{"together", "[#together]", "all recipes in one pass",
+                                              false};
+constexpr report::member_type placed_member{"placed", "[#placed]",
+                                            "values on the card, in memory or in files", false};
+
 // Adds the members `devices` and `placed` and their tables; nothing if these were not measured.
 void add_placed(const throughput_request& request, const throughput& t, report::document& d) {
     if (!t.devices.empty()) {
-        report::list devices;
+        d.head.emplace_back(devices_member.name, report::listed(device_members, t.devices));
         for (const bench::device_throughput& device : t.devices) {
-            devices.emplace_back(record_of(device));
             d.sections.push_back(card_section(device));
         }
-        d.head.emplace_back("devices", std::move(devices));
     }
     if (t.placed.empty()) return;
-    d.tail.emplace_back(
-        "placed", to_list(t.placed, [&](const placed_rate& r) { return record_of(request, r); }));
+    d.tail.emplace_back(placed_member.name, to_list(t.placed, [&](const placed_rate& r) {
+                            return report::written(placed_members, {request, r});
+                        }));
     d.sections.push_back(placed_section(request, t));
 }
 
 }  // namespace
 
+void add_memory(report::record& head, const bandwidth& machine,
+                std::span<const bandwidth> by_threads, std::uint64_t elements) {
+    report::append(head, memory_members, {machine, by_threads, elements});
+}
+
 report::document bench_document(const throughput_request& request, const throughput& t) {
     report::document d;
-    const bandwidth& machine = of_the_machine(t);
     d.head = pages::document_head("mx.bench/1");
-    d.head.emplace_back("read_bandwidth_bytes_per_second", real(machine.read));
-    d.head.emplace_back("copy_bandwidth_bytes_per_second", real(machine.copy));
-    d.head.emplace_back("bandwidths", bandwidth_list(t));
-    d.head.emplace_back("elements", integer(t.elements));
+    add_memory(d.head, of_the_machine(t), t.bandwidths, t.elements);
     report::list together;
     for (const throughput_row& r : t.rows) {
-        if (r.recipes.size() == 1) {
-            d.results.push_back(result_of(request, r));
-        } else {
-            together.emplace_back(joint_result_of(request, r));
+        const measured_pass pass{request, r};
+        const bool joint = r.recipes.size() > 1;
+        report::record row =
+            report::written(joint ? joint_recipe_members : pass_recipe_members, pass);
+        report::append(row, pass_members, pass);
+        if (!joint) {
+            d.results.push_back(row);
+            continue;
         }
+        report::append(row, joint_pass_members, pass);
+        together.emplace_back(std::move(row));
     }
-    if (!together.empty()) d.tail.emplace_back("together", std::move(together));
+    if (!together.empty()) d.tail.emplace_back(together_member.name, std::move(together));
     d.sections = {memory_section(request, t), roofline(request, t)};
     add_placed(request, t, d);
     return d;
+}
+
+report::document_schema bench_schema() {
+    report::document_schema schema("mx.bench/1", "mx bench",
+                                   "Rates of this machine: of passes over a matrix, of products "
+                                   "(--gemm), of trainings (--train) and evaluations (--eval).");
+    schema.members_together(memory_members).member(devices_member);
+    declare_products(schema);
+    schema
+        .condition("not",
+                   {{"required", report::list{std::string("rows"), std::string("elements")}}})
+        .member({"results", "[#pass|#product|#case|#training]", "a measurement each"})
+        .member(together_member)
+        .member(placed_member)
+        .define("bandwidth", bandwidth_members)
+        .define("pass", report::member_list().add(pass_recipe_members).add(pass_members))
+        .define("together", report::member_list()
+                                .add(joint_recipe_members)
+                                .add(pass_members)
+                                .add(joint_pass_members))
+        .define("device", device_members)
+        .define("placed", placed_members);
+    declare_suite(schema);
+    declare_training(schema);
+    return schema;
 }
 
 }  // namespace mx::app

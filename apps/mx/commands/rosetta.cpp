@@ -44,11 +44,8 @@ std::vector<codec::recipe> recipes_to_compare(const rosetta_options& o) {
 
 // A line for each reason: many tensors of a model share one.
 void state_skipped(const std::vector<engine::skipped_tensor>& all, report::document& d) {
-    report::list skipped;
     std::map<std::string, std::pair<std::string, std::size_t>> by_reason;
     for (const engine::skipped_tensor& s : all) {
-        skipped.push_back(report::record{
-            {"file", text(s.file)}, {"tensor", text(s.tensor)}, {"reason", text(s.reason)}});
         auto& [first, count] = by_reason[s.reason];
         if (count++ == 0) first = s.tensor;
     }
@@ -56,7 +53,7 @@ void state_skipped(const std::vector<engine::skipped_tensor>& all, report::docum
         const std::string more = of.second == 1 ? "" : fmt::format(" and {} more", of.second - 1);
         d.sections.back().notes.push_back(fmt::format("skipped {}{}: {}", of.first, more, reason));
     }
-    d.tail.emplace_back("skipped", std::move(skipped));
+    d.tail.emplace_back("skipped", report::listed(rosetta::skipped_members, all));
 }
 
 // Without the original: finds the recipes that can have made the bytes.

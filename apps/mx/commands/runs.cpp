@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apps/mx/manual.hpp"
 #include "apps/mx/options.hpp"
 #include "libmx/analysis/results_input.hpp"
 #include "libmx/base/parsed.hpp"
@@ -104,25 +106,47 @@ report::value optional_real(std::optional<double> x) {
     return x ? report::finite_or_null(*x) : undefined();
 }
 
-// The last probe of `r` in which all figures of gains are defined.
-record probe_of(const loaded_run& r, const record& probe) {
-    report::list list;
-    const auto* gains = report::member<record>(probe, "gains");
-    for (const auto& [tensor, figures] : gains == nullptr ? record() : *gains) {
-        const auto* of = std::get_if<record>(&figures);
-        const auto lacks = [&](const char* name) { return !report::number_of(*of, name); };
-        if (of == nullptr || lacks("least") || lacks("median") || lacks("largest")) continue;
-        record row{{"tensor", tensor}};
-        for (const char* name : {"least", "median", "largest", "clamp_zone_from"}) {
-            row.emplace_back(name, optional_real(report::number_of(*of, name)));
-        }
-        list.emplace_back(std::move(row));
-    }
-    return {{"step", integer(r.losses.size())},
-            {"loss", optional_real(static_cast<double>(r.losses.back()))},
-            {"zeta", optional_real(report::number_of(probe, "zeta"))},
-            {"gains", std::move(list)}};
+struct gain_figures {
+    const std::string& tensor;
+    const record& figures;
+};
+report::value figure_of(const record& r, const char* name) {
+    return optional_real(report::number_of(r, name));
 }
+constexpr std::array gain_figures_members = std::to_array<report::declared<gain_figures>>({
+    {"tensor", "string", "", [](auto& g) { return g.tensor; }},
+    {"least", "amount", "", [](auto& g) { return figure_of(g.figures, "least"); }},
+    {"median", "amount", "", [](auto& g) { return figure_of(g.figures, "median"); }},
+    {"largest", "amount", "", [](auto& g) { return figure_of(g.figures, "largest"); }},
+    {"clamp_zone_from", "number?", "in parts of the power of two above; null: no zone",
+     [](auto& g) { return figure_of(g.figures, "clamp_zone_from"); }},
+});
+
+struct loaded_probe {
+    const loaded_run& run;  // as far as it was read
+    const record& figures;
+
+    // Those whose figures are all defined.
+    report::list gains() const {
+        report::list list;
+        const auto* gains = report::member<record>(figures, "gains");
+        for (const auto& [tensor, of] : gains == nullptr ? record() : *gains) {
+            const auto* const r = std::get_if<record>(&of);
+            const auto lacks = [&](const char* name) { return !report::number_of(*r, name); };
+            if (r == nullptr || lacks("least") || lacks("median") || lacks("largest")) continue;
+            list.emplace_back(report::written(gain_figures_members, {tensor, *r}));
+        }
+        return list;
+    }
+};
+constexpr std::array loaded_probe_members = std::to_array<report::declared<loaded_probe>>({
+    {"step", "ordinal", "", [](auto& p) { return p.run.losses.size(); }},
+    {"loss", "number?", "",
+     [](auto& p) { return optional_real(static_cast<double>(p.run.losses.back())); }},
+    {"zeta", "amount?", "", [](auto& g) { return figure_of(g.figures, "zeta"); }},
+    {"gains", "[#gains]", "magnitudes of the gains of a norm each",
+     [](auto& p) { return p.gains(); }},
+});
 
 loaded_run read_run(const std::string& path, const runs_options& o) {
     report::read_options options;
@@ -163,7 +187,7 @@ loaded_run read_run(const std::string& path, const runs_options& o) {
         if (step == nullptr) damaged("has a step that is not an object");
         r.losses.push_back(static_cast<float>(report::number_of(*step, "loss").value_or(NAN)));
         if (const auto* probe = report::member<record>(*step, "probe")) {
-            r.probes.emplace_back(probe_of(r, *probe));
+            r.probes.emplace_back(report::written(loaded_probe_members, {r, *probe}));
         }
     }
     lab::instability_rule rule = o.rule;
@@ -251,63 +275,97 @@ std::vector<double> differences_of(const run_group& g, const run_group& first) {
     return differences;
 }
 
-// The comparison of a group with the first one; `comparisons` are made in all.
-record group_record(const run_group& g, const run_group& first, std::size_t comparisons) {
-    const std::vector<lab::lifetime> lives = g.lives(), of_first = first.lives();
-    const std::vector<lab::survival_point> curve = lab::survival_of(lives);
-    const bool copies = g.has_copies();
-    const auto bound = [&](double x) { return copies ? undefined() : real(x); };
-    const auto unstable_in = [](const std::vector<lab::lifetime>& all) {
-        return static_cast<std::size_t>(std::ranges::count_if(all, &lab::lifetime::unstable));
-    };
-    record r{{"group", g.name},
-             {"runs", integer(g.runs.size())},
-             {"seeds", integer(g.seeds())},
-             {"unstable", integer(unstable_in(lives))},
-             {"jumps", integer(std::ranges::count_if(
-                           g.runs, [](const loaded_run* x) { return x->jump.has_value(); }))},
-             {"excesses", integer(std::ranges::count_if(
-                              g.runs, [](const loaded_run* x) { return x->excess.has_value(); }))},
-             {"high_ends", integer(std::ranges::count_if(
-                               g.runs, [](const loaded_run* x) { return x->ends_high; }))},
-             {"survival", real(curve.back().share)},
-             {"survival_low", bound(curve.back().low)},
-             {"survival_high", bound(curve.back().high)}};
-    const bool comparable = &g != &first && !copies && !first.has_copies();
-    const auto test = comparable ? lab::log_rank(of_first, lives) : std::nullopt;
-    r.emplace_back("log_rank_chi_squared", test ? real(test->chi_squared) : undefined());
-    r.emplace_back("log_rank_p", test ? real(test->p) : undefined());
-    const auto least = comparable
-                           ? lab::detectable(unstable_in(of_first), of_first.size(), lives.size(),
-                                             0.05 / static_cast<double>(comparisons))
-                           : std::nullopt;
-    r.emplace_back("detectable", least ? integer(*least) : undefined());
-    const std::vector<double> differences = differences_of(g, first);
-    const auto gap = lab::gap_of(differences);
-    r.emplace_back("pairs", integer(differences.size()));
-    r.emplace_back("gap", gap ? real(gap->mean) : undefined());
-    r.emplace_back("gap_low", gap ? real(gap->low) : undefined());
-    r.emplace_back("gap_high", gap ? real(gap->high) : undefined());
-    const auto point = [&](const lab::survival_point& p) {
-        return record{{"step", integer(p.step)},       {"at_risk", integer(p.at_risk)},
-                      {"unstable", integer(p.events)}, {"survival", real(p.share)},
-                      {"low", bound(p.low)},           {"high", bound(p.high)}};
-    };
-    r.emplace_back("survival_curve", to_list(curve, point));
-    return r;
+struct curve_point {
+    const lab::survival_point& of;
+    bool copies;
+};
+constexpr std::array curve_point_members = std::to_array<report::declared<curve_point>>({
+    {"step", "count", "", [](auto& p) { return p.of.step; }},
+    {"at_risk", "count", "", [](auto& p) { return p.of.at_risk; }},
+    {"unstable", "count", "", [](auto& p) { return p.of.events; }},
+    {"survival", "share", "", [](auto& p) { return p.of.share; }},
+    {"low", "share?", "", [](auto& p) { return p.copies ? undefined() : real(p.of.low); }},
+    {"high", "share?", "", [](auto& p) { return p.copies ? undefined() : real(p.of.high); }},
+});
+
+std::size_t unstable_in(const std::vector<lab::lifetime>& all) {
+    return static_cast<std::size_t>(std::ranges::count_if(all, &lab::lifetime::unstable));
 }
 
-// Adds to the rows of groups their p-values adjusted for the number of comparisons.
-void add_adjusted(std::vector<record>& rows) {
+// A group beside the first one; `comparisons` are made in all.
+struct compared_group {
+    const run_group& g;
+    const run_group& first;
+    std::size_t comparisons;
+    std::vector<lab::lifetime> lives = g.lives(), of_first = first.lives();
+    std::vector<lab::survival_point> curve = lab::survival_of(lives);
+    bool copies = g.has_copies();
+    bool comparable = &g != &first && !copies && !first.has_copies();
+    std::optional<lab::rank_test> test = comparable ? lab::log_rank(of_first, lives) : std::nullopt;
+    std::vector<double> differences = differences_of(g, first);
+    std::optional<lab::paired_gap> gap = lab::gap_of(differences);
+    std::optional<double> adjusted = {};  // of the test, by add_adjusted()
+
+    template <typename Has>
+    std::size_t count(Has has) const {
+        return static_cast<std::size_t>(std::ranges::count_if(g.runs, has));
+    }
+};
+constexpr std::array group_members = std::to_array<report::declared<compared_group>>({
+    {"group", "string", "", [](auto& c) { return c.g.name; }},
+    {"runs", "count", "", [](auto& c) { return c.g.runs.size(); }},
+    {"seeds", "count", "less than runs: some are nudged copies of others",
+     [](auto& c) { return c.g.seeds(); }},
+    {"unstable", "count", "", [](auto& c) { return unstable_in(c.lives); }},
+    {"jumps", "count", "runs with a jump",
+     [](auto& c) { return c.count([](const loaded_run* x) { return x->jump.has_value(); }); }},
+    {"excesses", "count", "runs with an excess",
+     [](auto& c) { return c.count([](const loaded_run* x) { return x->excess.has_value(); }); }},
+    {"high_ends", "count", "runs that end above their least loss",
+     [](auto& c) { return c.count([](const loaded_run* x) { return x->ends_high; }); }},
+    {"survival", "share", "share of stable runs", [](auto& c) { return c.curve.back().share; }},
+    {"survival_low", "share?", "95 % interval; null with copies",
+     [](auto& c) { return c.copies ? undefined() : real(c.curve.back().low); }},
+    {"survival_high", "share?", "",
+     [](auto& c) { return c.copies ? undefined() : real(c.curve.back().high); }},
+    {"log_rank_chi_squared", "amount?", "against the first group",
+     [](auto& c) { return c.test ? real(c.test->chi_squared) : undefined(); }},
+    {"log_rank_p", "share?", "", [](auto& c) { return c.test ? real(c.test->p) : undefined(); }},
+    {"detectable", "count?",
+     "unstable runs of this group from which 80 % of tests find a difference; null if none",
+     [](auto& c) {
+         return c.comparable ? lab::detectable(unstable_in(c.of_first), c.of_first.size(),
+                                               c.lives.size(),
+                                               0.05 / static_cast<double>(c.comparisons))
+                             : std::nullopt;
+     }},
+    {"pairs", "count", "seeds with stable runs in this group and the first",
+     [](auto& c) { return c.differences.size(); }},
+    {"gap", "number?", "mean difference of the late loss to it",
+     [](auto& c) { return c.gap ? real(c.gap->mean) : undefined(); }},
+    {"gap_low", "number?", "95 % interval",
+     [](auto& c) { return c.gap ? real(c.gap->low) : undefined(); }},
+    {"gap_high", "number?", "", [](auto& c) { return c.gap ? real(c.gap->high) : undefined(); }},
+    {"survival_curve", "[#point]", "",
+     [](auto& c) {
+         return to_list(c.curve, [&](const lab::survival_point& p) {
+             return report::written(curve_point_members, {p, c.copies});
+         });
+     }},
+    {"log_rank_p_adjusted", "share?", "by Holm's method for the groups",
+     [](auto& c) { return c.adjusted; }},
+});
+
+// The p-values adjusted for the number of comparisons.
+void add_adjusted(std::vector<compared_group>& groups) {
     std::vector<double> p;
-    for (const record& r : rows) {
-        if (const auto one = report::number_of(r, "log_rank_p")) p.push_back(*one);
+    for (const compared_group& c : groups) {
+        if (c.test) p.push_back(c.test->p);
     }
     const std::vector<double> adjusted = lab::holm(p);
     std::size_t at = 0;
-    for (record& r : rows) {
-        const bool has = report::number_of(r, "log_rank_p").has_value();
-        r.emplace_back("log_rank_p_adjusted", has ? real(adjusted[at++]) : undefined());
+    for (compared_group& c : groups) {
+        if (c.test) c.adjusted = adjusted[at++];
     }
 }
 
@@ -327,8 +385,28 @@ std::map<std::uint64_t, std::string> dumps_of(const loaded_run& r) {
     return dumps;
 }
 
-// Compares the gradients of two runs at one step, each at its own parameters, like the code
-// published with arXiv 2506.20752. Frozen norm biases count as zeros.
+// The gradients of two runs at one step, each at its own parameters, as in the code published with
+// arXiv 2506.20752.
+struct across_runs {
+    const loaded_run &a, &b;
+    std::uint64_t step;
+    std::optional<lab::gradient_measures> m;
+};
+constexpr std::array across_members = std::to_array<report::declared<across_runs>>({
+    {"run", "string", "", [](auto& x) { return x.a.path; }},
+    {"against", "string", "", [](auto& x) { return x.b.path; }},
+    {"step", "ordinal", "", [](auto& x) { return x.step; }},
+    {"zeta_norm", "number?", "|q - g|^2 / |g|^2",
+     [](auto& x) { return x.m ? real(x.m->zeta * x.m->zeta) : undefined(); }},
+    {"rhs", "number?", "2 / zeta_norm",
+     [](auto&
+            x) { return x.m && x.m->zeta > 0 ? real(2 / (x.m->zeta * x.m->zeta)) : undefined(); }},
+    {"cosine", "number?", "", [](auto& x) { return x.m ? real(x.m->cosine) : undefined(); }},
+    {"norm_ratio", "number?", "|q| / |g|",
+     [](auto& x) { return x.m ? real(x.m->norm_ratio) : undefined(); }},
+});
+
+// Frozen norm biases count as zeros.
 record across_record(const loaded_run& a, const loaded_run& b, std::uint64_t step,
                      const std::string& of_a, const std::string& of_b) {
     const lab::tensor_file q(of_a), g(of_b);
@@ -337,14 +415,7 @@ record across_record(const loaded_run& a, const loaded_run& b, std::uint64_t ste
         if (name.rfind("grad.", 0) != 0) continue;
         sums.add(q.read(name, g.info(name).shape), g.read(name));
     }
-    const auto m = sums.measures();
-    return {{"run", a.path},
-            {"against", b.path},
-            {"step", integer(step)},
-            {"zeta_norm", m ? real(m->zeta * m->zeta) : undefined()},
-            {"rhs", m && m->zeta > 0 ? real(2 / (m->zeta * m->zeta)) : undefined()},
-            {"cosine", m ? real(m->cosine) : undefined()},
-            {"norm_ratio", m ? real(m->norm_ratio) : undefined()}};
+    return report::written(across_members, {a, b, step, sums.measures()});
 }
 
 std::vector<record> across_records(const std::vector<run_group>& groups) {
@@ -417,24 +488,74 @@ std::string verdict_of(const record& r, const run_group& g, const run_group& fir
     return margin ? text + equality_of(r, first, *margin) : text;
 }
 
-// The maximum of the losses in each of a few intervals of steps, so that no spike is lost.
-void add_losses(record& to, const loaded_run& r) {
+// The first step and the maximum of the losses of each of a few intervals of steps, so that no
+// spike is lost.
+struct loss_peak {
+    std::size_t step;
+    float most;
+};
+std::vector<loss_peak> peaks_of(const loaded_run& r) {
     constexpr std::size_t points = 400;
-    report::list steps, losses;
+    std::vector<loss_peak> peaks;
     const std::size_t stride = std::max<std::size_t>(1, r.losses.size() / points);
     for (std::size_t i = 0; i < r.losses.size(); i += stride) {
         float most = r.losses[i];
         for (std::size_t k = i; k < std::min(i + stride, r.losses.size()); ++k) {
             most = r.losses[k] > most ? r.losses[k] : most;
         }
-        steps.emplace_back(integer(i + 1));
-        losses.emplace_back(std::isfinite(most) ? real(static_cast<double>(most)) : undefined());
+        peaks.push_back({i + 1, most});
     }
-    to.emplace_back("interventions", to_list(r.interventions));
-    to.emplace_back("loss_steps", std::move(steps));
-    to.emplace_back("losses", std::move(losses));
-    to.emplace_back("probes", r.probes);
+    return peaks;
 }
+
+constexpr std::array run_row_members = std::to_array<report::declared<loaded_run>>({
+    {"run", "string", "", [](auto& r) { return r.path; }},
+    {"group", "string", "", [](auto& r) { return r.group; }},
+    {"status", "complete|stopped|diverged", "", [](auto& r) { return r.status; }},
+    {"steps", "count", "", [](auto& r) { return r.losses.size(); }},
+    {"unstable_at", "count?", "",
+     [](auto& r) { return r.life.unstable ? integer(r.life.step) : undefined(); }},
+    {"jump_at", "count?", "", [](auto& r) { return r.jump; }},
+    {"excess_at", "count?", "", [](auto& r) { return r.excess; }},
+    {"rise_at_end", "number?",
+     "share by which the mean of the last tenth exceeds the least mean",
+     [](auto& r) { return optional_real(r.rise); }},
+    {"late_loss", "number?",
+     "mean over the last 30 % of the steps, as far as they follow all interventions",
+     [](auto& r) { return optional_real(r.late_loss(r.last_intervention())); }},
+    {"interventions", "[count]", "updates after which something changed",
+     [](auto& r) { return to_list(r.interventions); }},
+    {"loss_steps", "[ordinal]", "first steps of stretches",
+     [](auto& r) {
+         return to_list(peaks_of(r), [](const loss_peak& p) { return integer(p.step); });
+     }},
+    {"losses", "[number?]", "the largest loss of each stretch; null: not finite",
+     [](auto& r) {
+         return to_list(peaks_of(r), [](const loss_peak& p) {
+             return report::finite_or_null(static_cast<double>(p.most));
+         });
+     }},
+    {"probes", "[#probe]", "a probe each", [](auto& r) { return r.probes; }},
+});
+
+struct rule_in_use {
+    const char* by;
+    const lab::instability_rule& of;
+};
+constexpr std::array rule_in_use_members = std::to_array<report::declared<rule_in_use>>({
+    {"by", "task|jump|excess",
+     "what makes a run unstable; task: a jump in runs of the proxy's task of the paper, an excess "
+     "in others",
+     [](auto& r) { return r.by; }},
+    {"factor", "amount", "jump: a loss of so many medians", [](auto& r) { return r.of.factor; }},
+    {"window", "count", "losses that the median is of", [](auto& r) { return r.of.window; }},
+    {"burn_in", "count", "steps that no rule judges", [](auto& r) { return r.of.burn_in; }},
+    {"running", "count", "excess: losses in a row", [](auto& r) { return r.of.running; }},
+    {"spread", "amount", "excess: in deviations", [](auto& r) { return r.of.spread; }},
+    {"least_excess", "amount", "excess: share of the median",
+     [](auto& r) { return r.of.least_excess; }},
+    {"margin", "amount", "high end: share of the least mean", [](auto& r) { return r.of.margin; }},
+});
 
 int run_runs(const runs_options& o) {
     std::vector<std::string> paths;
@@ -458,41 +579,20 @@ int run_runs(const runs_options& o) {
         return std::ranges::all_of(runs, [&](const loaded_run& r) { return r.by_jump == jumps; });
     };
     const char* const by = judged_by(true) ? "jump" : judged_by(false) ? "excess" : "task";
-    d.head.emplace_back("rule", record{{"by", by},
-                                       {"factor", real(o.rule.factor)},
-                                       {"window", integer(o.rule.window)},
-                                       {"burn_in", integer(o.rule.burn_in)},
-                                       {"running", integer(o.rule.running)},
-                                       {"spread", real(o.rule.spread)},
-                                       {"least_excess", real(o.rule.least_excess)},
-                                       {"margin", real(o.rule.margin)}});
+    d.head.emplace_back("rule", report::written(rule_in_use_members, {by, o.rule}));
     report::section verdict{.heading = pages::verdict_heading};
     const std::size_t comparisons = groups.size() - 1;
+    std::vector<compared_group> compared;
+    for (const run_group& g : groups) compared.push_back({g, groups.front(), comparisons});
+    add_adjusted(compared);
     std::vector<record> rows;
-    for (const run_group& g : groups) {
-        rows.push_back(group_record(g, groups.front(), comparisons));
-    }
-    add_adjusted(rows);
+    for (const compared_group& c : compared) rows.push_back(report::written(group_members, c));
     for (std::size_t i = 0; i < groups.size(); ++i) {
         verdict.notes.push_back(
             verdict_of(rows[i], groups[i], groups.front(), comparisons, o.equal_within));
     }
     d.results = rows;
-    report::list list;
-    for (const loaded_run& r : runs) {
-        record row{{"run", r.path},
-                   {"group", r.group},
-                   {"status", r.status},
-                   {"steps", integer(r.losses.size())},
-                   {"unstable_at", r.life.unstable ? integer(r.life.step) : undefined()},
-                   {"jump_at", r.jump ? integer(*r.jump) : undefined()},
-                   {"excess_at", r.excess ? integer(*r.excess) : undefined()},
-                   {"rise_at_end", optional_real(r.rise)},
-                   {"late_loss", optional_real(r.late_loss(r.last_intervention()))}};
-        add_losses(row, r);
-        list.emplace_back(std::move(row));
-    }
-    d.tail.emplace_back("runs", std::move(list));
+    d.tail.emplace_back("runs", report::listed(run_row_members, runs));
     const std::vector<record> across = across_records(groups);
     if (!across.empty()) d.tail.emplace_back("across", report::list(across.begin(), across.end()));
     pages::runs_tables tables = pages::tables_of_runs({d.head, d.results, d.tail});
@@ -511,6 +611,24 @@ int run_runs(const runs_options& o) {
 }
 
 }  // namespace
+
+report::document_schema runs_schema() {
+    return report::document_schema("mx.runs/1", "mx runs", "Training runs compared.")
+        .member({"rule", "#rule", "when a run is unstable"})
+        .member({"results", "[#group]",
+                 "a group each: runs that differ in seed, nudge, steps and probes alone"})
+        .member({"runs", "[#run]", "a run each"})
+        .member({"across", "[#across]",
+                 "gradients of two runs at one step, each at its own parameters", false})
+        .member({"verdict", "[string]", "what the command says, a sentence each"})
+        .define("rule", rule_in_use_members)
+        .define("group", group_members)
+        .define("point", curve_point_members)
+        .define("run", run_row_members)
+        .define("probe", loaded_probe_members)
+        .define("gains", gain_figures_members)
+        .define("across", across_members);
+}
 
 runner declare_runs(parser& cmd) {
     const auto o = std::make_shared<runs_options>();

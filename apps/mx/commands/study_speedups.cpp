@@ -179,14 +179,12 @@ int run_project(const project_options& o) {
     report::document d;
     d.title = "A training step, projected";
     d.head = pages::document_head("mx.project/1");
-    d.head.emplace_back("model", project::model_record(s));
-    d.head.emplace_back("assumptions", project::assumptions_record(s));
-    d.head.emplace_back("work", to_list(project::work_records(s)));
+    const report::record head = project::head_of(s);
+    d.head.insert(d.head.end(), head.begin(), head.end());
     for (const project::configuration& c : s.configurations) {
         d.results.push_back(project::configuration_record(s, c));
     }
-    d.tail.emplace_back("parameters", to_list(project::parameter_records(s)));
-    d.tail.emplace_back("sensitivity", to_list(project::sensitivity_records(s)));
+    d.tail = project::tail_of(s);
     for (report::section& section : pages::project_tables({d.head, d.results, d.tail})) {
         pages::put(d.sections, std::move(section));
     }

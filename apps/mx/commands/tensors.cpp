@@ -30,40 +30,65 @@ struct tensors_options {
     std::uint64_t parts = 0;
 };
 
-report::record tensor_record(const engine::tensor_ref& t, const engine::found_role& role) {
-    const io::tensor_info& info = t.info();
-    const engine::summed_axes k = engine::summed_axes_of(info, role.name);
-    return {{"file", info.file},
-            {"tensor", info.name},
-            {"dtype", text(tensor::row_of(info.type).name)},
-            {"shape", shape_value(info.shape)},
-            {"elements", integer(info.elements)},
-            {"bytes", integer(info.occupied_bytes())},
-            {"tied_to", info.tied_to},
-            {"layout", info.layout},
-            {"note", engine::why_left_out(info)},
-            {"remark", info.remark},
-            {"role", text(role.name)},
-            {"role_known", role.known},
-            {"contraction", engine::to_value(k)},
-            {"k", k.any() ? text(fmt::format("{} ({})", k.extent, engine::axes_words(k)))
-                          : report::value()},
-            {"why_k", k.why.empty() ? report::value() : text(k.why)},
-            {"missing", info.missing},
-            {"tensor_scale", engine::tensor_scale_text(t)},
-            {"tensor_scales", engine::tensor_scales_of(t)}};
-}
+struct listed_tensor {
+    const engine::tensor_ref& of;
+    const engine::found_role& role;
+    const io::tensor_info& info = of.info();
+    engine::summed_axes k = engine::summed_axes_of(info, role.name);
+};
+constexpr std::array listed_tensor_members = std::to_array<report::declared<listed_tensor>>({
+    {"file", "@members#file", "", [](auto& t) { return t.info.file; }},
+    {"tensor", "@members#tensor", "", [](auto& t) { return t.info.name; }},
+    {"dtype", "@members#dtype", "", [](auto& t) { return tensor::row_of(t.info.type).name; }},
+    {"shape", "@members#shape", "", [](auto& t) { return shape_value(t.info.shape); }},
+    {"elements", "count", "", [](auto& t) { return t.info.elements; }},
+    {"bytes", "count", "that it occupies in its file; 0 if tied_to names a tensor",
+     [](auto& t) { return t.info.occupied_bytes(); }},
+    {"tied_to", "string", "the tensor of the file with the same storage; empty: none",
+     [](auto& t) { return t.info.tied_to; }},
+    {"layout", "string", "layout of quantized tensors that was recognised; empty: none",
+     [](auto& t) { return t.info.layout; }},
+    {"note", "string", "why mx analyze leaves it out; empty: it does not",
+     [](auto& t) { return engine::why_left_out(t.info); }},
+    {"remark", "string", "what the tensor was put together from; may be empty",
+     [](auto& t) { return t.info.remark; }},
+    {"role", "@members#role", "", [](auto& t) { return t.role.name; }},
+    {"role_known", "boolean",
+     "whether the name tells the role; if not, a matrix counts as a weight, all else as other",
+     [](auto& t) { return t.role.known; }},
+    {"contraction", "@members#contraction", "", [](auto& t) { return engine::to_value(t.k); }},
+    {"k", "string?",
+     "the extent that products with the tensor sum over, and its axes; null if it is in none",
+     [](auto& t) {
+         return t.k.any() ? text(fmt::format("{} ({})", t.k.extent, engine::axes_words(t.k)))
+                          : undefined();
+     }},
+    {"why_k", "string?", "why these axes, or why none",
+     [](auto& t) { return t.k.why.empty() ? undefined() : text(t.k.why); }},
+    {"missing", "string", "what it lacks that tensors like it have; empty: nothing",
+     [](auto& t) { return t.info.missing; }},
+    {"tensor_scale", "string", "tensor_scales of its values in words; empty: none",
+     [](auto& t) { return engine::tensor_scale_text(t.of); }},
+    {"tensor_scales", "@common#tensor_scales", "",
+     [](auto& t) { return engine::tensor_scales_of(t.of); }},
+});
+
+using metadata_entry = std::pair<const std::string, std::string>;
+constexpr std::array metadata_entry_members = std::to_array<report::declared<metadata_entry>>({
+    {"key", "string", "", [](auto& e) { return e.first; }},
+    {"value", "string", "", [](auto& e) { return e.second; }},
+});
 
 // Text metadata of the files, one record per entry, made when it is read: a header may have
 // millions.
 report::record_list metadata_records(const engine::model& model) {
-    std::vector<const std::pair<const std::string, std::string>*> entries;
+    std::vector<const metadata_entry*> entries;
     for (const auto& file : model.readers()) {
         for (const auto& entry : file->metadata()) entries.push_back(&entry);
     }
     const std::size_t count = entries.size();
     return {count, [entries = std::move(entries)](std::size_t i) {
-                return report::record{{"key", entries[i]->first}, {"value", entries[i]->second}};
+                return report::written(metadata_entry_members, *entries[i]);
             }};
 }
 
@@ -249,7 +274,7 @@ int run_tensors(const tensors_options& o) {
     bool scaled = false;
     for (const engine::tensor_ref& t : tensors) {
         const engine::found_role role = roles.find(t.info());
-        report::record r = tensor_record(t, role);
+        report::record r = report::written(listed_tensor_members, {t, role});
         d.results.push_back(r);
         scaled = scaled || !report::text_of(r, "tensor_scale").empty();
         shown.push_back(shown_of(std::move(r), t.info(), role.known));
@@ -294,6 +319,16 @@ int run_tensors(const tensors_options& o) {
 }
 
 }  // namespace
+
+report::document_schema tensors_schema() {
+    return report::document_schema("mx.tensors/1", "mx tensors", "What a file holds.")
+        .member({"inputs", "[@common#input]", "files that were read, in the order given"})
+        .member({"results", "[#tensor]", "a tensor each"})
+        .member({"remarks", "@common#remarks", "", false})
+        .member({"metadata", "[#entry]", "what the file says about itself"})
+        .define("tensor", listed_tensor_members)
+        .define("entry", metadata_entry_members);
+}
 
 report::document_schema shards_schema() {
     return report::document_schema("mx.shards/1", "mx tensors",

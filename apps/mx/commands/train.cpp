@@ -379,6 +379,9 @@ report::document document_of(const std::vector<report::record>& rows,
     return d;
 }
 
+constexpr report::member_type run_member{"run", "string",
+                                         "its folder below --output; empty: --output itself"};
+
 // Losses at intermediate steps, so that a table shows the curve.
 report::section curve_of(const lab::training& t) {
     report::section s;
@@ -587,10 +590,10 @@ int run_train(const train_options& o) {
             lab::run_plan plan = plan_of(o, j);
             plan.on_step = [&](const lab::training& now) { line.step(now); };
             lab::run(t, plan);
-            rows[i] = lab::run_summary(t);
+            rows[i] = report::written(lab::run_members, lab::figures_of(t));
             rules[i] = lab::rule_of(t.request()).by;
             lines[i] = line_of(t, j.name);
-            rows[i].insert(rows[i].begin(), {"run", j.name});
+            rows[i].insert(rows[i].begin(), {std::string(run_member.name), j.name});
             if (o.demo) {
                 probes[i] = t.probes();
                 last_losses[i] = static_cast<double>(t.history().back().loss);
@@ -693,6 +696,12 @@ void declare_precision(parser& cmd, train_options& o) {
 }
 
 }  // namespace
+
+report::document_schema train_schema() {
+    return report::document_schema("mx.train/1", "mx train", "Training runs in short.")
+        .member({"results", "[#run]", "a run each"})
+        .define("run", report::member_list().add(run_member).add(lab::run_members));
+}
 
 report::document_schema training_cost_schema() {
     return report::document_schema("mx.training_cost/1", "mx train --dry-run",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 
 #include "apps/mx/commands/verify_build.hpp"
 #include "apps/mx/commands/verify_product.hpp"
+#include "apps/mx/manual.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
@@ -37,64 +39,84 @@ struct verify_command {
     product_check_options product;
 };
 
-report::record file_record(const verification& v) {
+constexpr std::array skipped_reason_members = std::to_array<report::declared<skipped_values>>({
+    {"reason", "string", "", [](auto& s) { return s.reason; }},
+    {"places", "count", "", [](auto& s) { return s.places; }},
+    {"values", "count", "", [](auto& s) { return s.values; }},
+});
+constexpr std::array differing_tensor_members =
+    std::to_array<report::declared<tensor_differences>>({
+        {"tensor", "string", "", [](auto& t) { return t.tensor; }},
+        {"compared", "count", "", [](auto& t) { return t.compared; }},
+        {"differences", "count", "", [](auto& t) { return t.differences; }},
+    });
+constexpr std::array model_fit_members = std::to_array<report::declared<model_fit>>({
+    {"model", "string", "", [](auto& f) { return f.model; }},
+    {"compared", "count", "", [](auto& f) { return f.compared; }},
+    {"differences", "count", "", [](auto& f) { return f.differences; }},
+    {"equally", "[string]", "models with as few", [](auto& f) { return to_list(f.equally); }},
+});
+
+std::uint64_t skipped_in(const verification& v) {
     std::uint64_t skipped = 0;
-    report::list reasons;
-    for (const skipped_values& s : v.skipped) {
-        skipped += s.values;
-        reasons.emplace_back(report::record{
-            {"reason", s.reason}, {"places", integer(s.places)}, {"values", integer(s.values)}});
-    }
-    report::record r{{"file", v.file},
-                     {"kind", v.kind},
-                     {"recipe", v.by},
-                     {"compared", integer(v.compared)},
-                     {"skipped", integer(skipped)},
-                     {"differences", integer(v.differences)},
-                     {"skipped_because", std::move(reasons)}};
-    if (v.differences != 0 && !v.tensors.empty()) {
-        r.emplace_back("tensors", to_list(v.tensors, [](const tensor_differences& t) {
-                           return report::record{{"tensor", t.tensor},
-                                                 {"compared", integer(t.compared)},
-                                                 {"differences", integer(t.differences)}};
-                       }));
-    }
-    if (!v.fit) return r;
-    report::list equally(v.fit->equally.begin(), v.fit->equally.end());
-    r.emplace_back("best_fit", report::record{{"model", v.fit->model},
-                                              {"compared", integer(v.fit->compared)},
-                                              {"differences", integer(v.fit->differences)},
-                                              {"equally", std::move(equally)}});
-    return r;
+    for (const skipped_values& s : v.skipped) skipped += s.values;
+    return skipped;
 }
 
-report::record operands_record(const output_operands& o) {
-    return {{"tile", integer(o.tile)},
-            {"row", integer(o.row)},
-            {"column", integer(o.column)},
-            {"a", o.a},
-            {"b", o.b},
-            {"sfa", o.sfa},
-            {"sfb", o.sfb},
-            {"c", o.c}};
-}
+constexpr std::array verified_file_members = std::to_array<report::declared<verification>>({
+    {"file", "string", "", [](auto& v) { return v.file; }},
+    {"kind", "blocks|elements|scales|stochastic|mma|cvt|gemm|recorded|training", "",
+     [](auto& v) { return v.kind; }},
+    {"recipe", "string", "recipe, dialects or model", [](auto& v) { return v.by; }},
+    {"compared", "count", "values", [](auto& v) { return v.compared; }},
+    {"skipped", "count", "", [](auto& v) { return skipped_in(v); }},
+    {"differences", "count", "", [](auto& v) { return v.differences; }},
+    {"skipped_because", "[#skipped]", "",
+     [](auto& v) { return report::listed(skipped_reason_members, v.skipped); }},
+    {"tensors", "[#tensor]", "where something differs",
+     [](auto& v) {
+         return report::only_if(v.differences != 0 && !v.tensors.empty(),
+                                report::listed(differing_tensor_members, v.tensors));
+     },
+     false},
+    {"best_fit", "#fit", "of matrix instructions: the model with the fewest differences",
+     [](auto& v) { return v.fit ? report::written(model_fit_members, *v.fit) : undefined(); }, false},
+});
 
-report::record difference_record(const verification& v, const difference& d) {
-    report::record r{{"file", v.file},
-                     {"tensor", d.tensor},
-                     {"recipe", d.by},
-                     {"index", integer(d.index)},
-                     {"block", report::to_value(d.block)},
-                     {"position", report::to_value(d.position)},
-                     {"input_hex", d.input.hex},
-                     {"input", d.input.decimal},
-                     {"expected_hex", d.expected.hex},
-                     {"expected", d.expected.decimal},
-                     {"got_hex", d.got.hex},
-                     {"got", d.got.decimal}};
-    if (d.operands) r.emplace_back("operands", operands_record(*d.operands));
-    return r;
-}
+constexpr std::array output_operand_members = std::to_array<report::declared<output_operands>>({
+    {"tile", "count", "", [](auto& o) { return o.tile; }},
+    {"row", "count", "", [](auto& o) { return o.row; }},
+    {"column", "count", "", [](auto& o) { return o.column; }},
+    {"a", "string", "", [](auto& o) { return o.a; }},
+    {"b", "string", "", [](auto& o) { return o.b; }},
+    {"sfa", "string", "", [](auto& o) { return o.sfa; }},
+    {"sfb", "string", "", [](auto& o) { return o.sfb; }},
+    {"c", "string", "", [](auto& o) { return o.c; }},
+});
+
+struct placed_difference {
+    const std::string& file;
+    const difference& is;
+};
+constexpr std::array placed_difference_members = std::to_array<report::declared<placed_difference>>({
+    {"file", "string", "", [](auto& d) { return d.file; }},
+    {"tensor", "string", "", [](auto& d) { return d.is.tensor; }},
+    {"recipe", "string", "", [](auto& d) { return d.is.by; }},
+    {"index", "count", "", [](auto& d) { return d.is.index; }},
+    {"block", "count?", "", [](auto& d) { return d.is.block; }},
+    {"position", "count?", "in the block", [](auto& d) { return d.is.position; }},
+    {"input_hex", "string", "", [](auto& d) { return d.is.input.hex; }},
+    {"input", "string", "", [](auto& d) { return d.is.input.decimal; }},
+    {"expected_hex", "string", "", [](auto& d) { return d.is.expected.hex; }},
+    {"expected", "string", "", [](auto& d) { return d.is.expected.decimal; }},
+    {"got_hex", "string", "", [](auto& d) { return d.is.got.hex; }},
+    {"got", "string", "", [](auto& d) { return d.is.got.decimal; }},
+    {"operands", "#operands", "of matrix instructions",
+     [](auto& d) {
+         return d.is.operands ? report::written(output_operand_members, *d.is.operands) : undefined();
+     },
+     false},
+});
 
 // "mma/x.safetensors: best fit MODEL, 3 of 18432 outputs differ (as few: MODEL, MODEL)".
 std::string fit_text(const verification& v) {
@@ -126,10 +148,22 @@ totals totals_of(const std::vector<verification>& files) {
     for (const verification& v : files) {
         t.compared += v.compared;
         t.differences += v.differences;
-        for (const skipped_values& s : v.skipped) t.skipped += s.values;
+        t.skipped += skipped_in(v);
     }
     return t;
 }
+
+struct verified_total {
+    totals sum;
+    report::list differences;
+};
+constexpr std::array verified_total_members = std::to_array<report::declared<verified_total>>({
+    {"compared", "count", "", [](auto& f) { return f.sum.compared; }},
+    {"skipped", "count", "", [](auto& f) { return f.sum.skipped; }},
+    {"difference_count", "count", "", [](auto& f) { return f.sum.differences; }},
+    {"differences", "[#difference]", "the first differences, --top of them a file",
+     [](auto& f) { return f.differences; }},
+});
 
 // The reasons for skipped values, over all files.
 std::vector<std::string> notes_of(const std::vector<verification>& files, const totals& t) {
@@ -202,9 +236,9 @@ report::document document_of(const std::vector<verification>& files) {
     std::vector<report::record> shown;
     report::list differences;
     for (const verification& v : files) {
-        rows.push_back(file_record(v));
+        rows.push_back(report::written(verified_file_members, v));
         for (const difference& one : v.first) {
-            differences.emplace_back(difference_record(v, one));
+            differences.emplace_back(report::written(placed_difference_members, {v.file, one}));
             shown.push_back({{"file", v.file},
                              {"tensor", one.tensor},
                              {"place", place_text(one)},
@@ -214,10 +248,7 @@ report::document document_of(const std::vector<verification>& files) {
         }
     }
     d.results = rows;
-    d.tail = {{"compared", integer(t.compared)},
-              {"skipped", integer(t.skipped)},
-              {"difference_count", integer(t.differences)},
-              {"differences", std::move(differences)}};
+    d.tail = report::written(verified_total_members, {t, std::move(differences)});
     d.sections.push_back({{},
                           {{"file", "file", cell::name},
                            {"kind", "kind"},
@@ -336,6 +367,19 @@ std::string kinds_text() {
 }
 
 }  // namespace
+
+report::document_schema verify_schema() {
+    return report::document_schema("mx.verify/1", "mx verify",
+                                   "Vectors of other implementations against the emulator.")
+        .member({"results", "[#file]", "a file each"})
+        .members(verified_total_members)
+        .define("file", verified_file_members)
+        .define("skipped", skipped_reason_members)
+        .define("tensor", differing_tensor_members)
+        .define("fit", model_fit_members)
+        .define("difference", placed_difference_members)
+        .define("operands", output_operand_members);
+}
 
 runner declare_verify(parser& cmd) {
     const auto o = std::make_shared<verify_command>();

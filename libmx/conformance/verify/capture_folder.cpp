@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -62,7 +63,60 @@ void require_no_other(const std::string& folder, const std::set<std::string>& li
     }
 }
 
+constexpr std::array recorded_file_members = std::to_array<report::declared<recorded_file>>({
+    {"file", "string", "", [](auto& f) { return f.file; }},
+    {"bytes", "count", "", [](auto& f) { return f.bytes; }},
+    {"sha256", "string", "", [](auto& f) { return f.sha256; }},
+});
+constexpr std::array failed_part_members = std::to_array<report::declared<failed_part>>({
+    {"part", "string", "", [](auto& p) { return p.part; }},
+    {"reason", "string", "", [](auto& p) { return p.reason; }},
+});
+constexpr std::array manifest_members = std::to_array<report::declared<recording_facts>>({
+    {"recorded_from_hardware", "boolean", "false: computed by the emulator, for tests",
+     [](auto& f) { return f.hardware; }},
+    {"date", "string", "UTC", [](auto& f) { return f.date; }},
+    {"device", "string", "", [](auto& f) { return f.device; }},
+    {"compute_capability", "string?", "", [](auto& f) { return f.compute_capability; }},
+    {"arch", "string", "", [](auto& f) { return f.arch; }},
+    {"driver", "string", "", [](auto& f) { return f.driver; }},
+    {"cuda_runtime", "string", "", [](auto& f) { return f.runtime; }},
+    {"cublaslt", "string", "", [](auto& f) { return f.cublaslt; }},
+    {"only", "string?", "--only",
+     [](auto& f) { return f.only.empty() ? report::value() : report::value(f.only); }},
+    {"seed", "count", "", [](auto& f) { return f.seed; }},
+    {"tiles", "count", "", [](auto& f) { return f.tiles; }},
+    {"hash_groups", "count", "", [](auto& f) { return f.hash_groups; }},
+    {"cell_stride", "count", "", [](auto& f) { return f.cell_stride; }},
+    {"stochastic_inputs", "count", "", [](auto& f) { return f.stochastic_inputs; }},
+});
+constexpr std::array missing_members = std::to_array<report::declared<recording_facts>>({
+    {"not_recorded", "[#failed_part]", "parts that failed",
+     [](auto& f) { return report::listed(failed_part_members, f.failures); }},
+});
+
 }  // namespace
+
+report::document manifest_of(const recording_facts& f, const report::record& tool) {
+    report::document d;
+    d.head = {{"schema", "mx.capture/1"}, {"tool", tool}};
+    report::append(d.head, manifest_members, f);
+    for (const recorded_file& file : f.files) {
+        d.results.push_back(report::written(recorded_file_members, file));
+    }
+    d.tail = report::written(missing_members, f);
+    return d;
+}
+
+report::document_schema capture_schema() {
+    return report::document_schema("mx.capture/1", "mx_capture: manifest.json",
+                                   "What a folder of recordings holds and where it comes from.")
+        .members(manifest_members)
+        .member({"results", "[#file]", "a file each"})
+        .members(missing_members)
+        .define("file", recorded_file_members)
+        .define("failed_part", failed_part_members);
+}
 
 bool is_capture(const std::string& folder) {
     std::error_code failure;

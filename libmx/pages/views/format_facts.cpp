@@ -74,16 +74,65 @@ std::string arithmetic(const format::element_format& f, std::uint32_t code, doub
     return fmt::format("{}{} x 2^{}", std::signbit(value) ? "-" : "", significand, exponent);
 }
 
-report::record meaning(int bits, std::uint32_t code, std::string fields, std::string how,
-                       double value, std::string kind) {
-    return {{"code", hex_code(bits, code)},
-            {"decimal_code", integer(code)},
-            {"fields", std::move(fields)},
-            {"arithmetic", std::move(how)},
-            {"value", std::isfinite(value) ? real(value) : undefined()},
-            {"exact", std::isfinite(value) ? exact_decimal(value) : kind},
-            {"hex", std::isfinite(value) ? hexfloat(value) : kind},
-            {"class", std::move(kind)}};
+std::optional<std::string> hexfloat_of(const std::optional<double>& x) {
+    return x ? std::optional(hexfloat(*x)) : std::nullopt;
+}
+
+format_limits element_limits(const format::element_format& f) {
+    const bool below = f.has_subnormals() || !f.floating();
+    return {.kind = "element",
+            .name = f.name,
+            .bits = f.bits(),
+            .layout = f.floating() ? fmt::format("{}/{}/{}", int{f.has_sign}, f.exponent_bits,
+                                                 f.mantissa_bits)
+                                   : fmt::format("k/{}", 1 << f.mantissa_bits),
+            .bias = f.floating() ? std::optional(f.bias) : std::nullopt,
+            .emax = f.emax(),
+            .max = format::decode(f, f.max_code()),
+            .min_normal = f.floating() ? std::optional(power_of_two(f.emin())) : std::nullopt,
+            .min_subnormal = below ? std::optional(power_of_two(f.quantum())) : std::nullopt,
+            .max_code = hex_code(f.bits(), f.max_code()),
+            .specials = nan_codes(f),
+            .finite_codes = finite_codes(f),
+            .codes = f.codes(),
+            .safetensors = f.safetensors,
+            .summary = f.summary};
+}
+
+format_limits scale_limits(const format::scale_format& f) {
+    if (f.is_number()) {
+        format_limits l = element_limits(f.number);
+        l.kind = "scale";
+        l.summary = f.summary;
+        return l;
+    }
+    format_limits l{.kind = "scale",
+                    .name = f.name,
+                    .bits = f.bits(),
+                    .layout = "1/8/23",
+                    .bias = 127,
+                    .emax = 127,
+                    .max = std::numeric_limits<float>::max(),
+                    .min_normal = std::numeric_limits<float>::min(),
+                    .min_subnormal = std::numeric_limits<float>::denorm_min(),
+                    .max_code = "0x7f7fffff",
+                    .specials = "NaN, +-Inf",
+                    .finite_codes = {},
+                    .codes = {},
+                    .safetensors = f.safetensors,
+                    .summary = f.summary};
+    if (!f.has_codes()) return l;
+    l.layout = "0/8/0";
+    l.bias = format::e8m0_bias;
+    l.emax = format::e8m0_max - format::e8m0_bias;
+    l.max = format::decode_e8m0(format::e8m0_max);
+    l.min_normal = format::decode_e8m0(0);
+    l.min_subnormal = {};
+    l.max_code = hex_code(8, format::e8m0_max);
+    l.specials = "1 NaN";
+    l.finite_codes = format::e8m0_max + 1;
+    l.codes = 256;
+    return l;
 }
 
 }  // namespace
@@ -109,104 +158,68 @@ std::string bit_fields(const format::element_format& f, std::uint32_t code) {
     return out;
 }
 
+const std::array<report::declared<format_limits>, 18> limits_members{{
+    {"kind", "element|scale", "", [](auto& l) { return l.kind; }},
+    {"name", "string", "", [](auto& l) { return l.name; }},
+    {"bits", "count", "", [](auto& l) { return l.bits; }},
+    {"layout", "string", "sign/exponent/mantissa bits, or k/N: integers over N",
+     [](auto& l) { return l.layout; }},
+    {"bias", "count?", "of the exponent; null: integers", [](auto& l) { return l.bias; }},
+    {"emax", "integer", "exponent of the largest power of two", [](auto& l) { return l.emax; }},
+    {"max", "number", "largest finite value", [](auto& l) { return l.max; }},
+    {"min_normal", "amount?", "smallest normal", [](auto& l) { return l.min_normal; }},
+    {"min_subnormal", "amount?", "smallest subnormal", [](auto& l) { return l.min_subnormal; }},
+    {"max_code", "string", "code of the largest value, in hexadecimal",
+     [](auto& l) { return l.max_code; }},
+    {"max_hex", "string", "largest value as a hexadecimal float",
+     [](auto& l) { return hexfloat(l.max); }},
+    {"min_normal_hex", "string?", "", [](auto& l) { return hexfloat_of(l.min_normal); }},
+    {"min_subnormal_hex", "string?", "", [](auto& l) { return hexfloat_of(l.min_subnormal); }},
+    {"specials", "string", "NaN and Inf codes", [](auto& l) { return l.specials; }},
+    {"finite_codes", "count?", "null: too many to list", [](auto& l) { return l.finite_codes; }},
+    {"codes", "count?", "", [](auto& l) { return l.codes; }},
+    {"safetensors", "string", "dtype that codes are stored in",
+     [](auto& l) { return l.safetensors; }},
+    {"summary", "string", "", [](auto& l) { return l.summary; }},
+}};
+
+const std::array<report::declared<code_meaning>, 8> meaning_members{{
+    {"code", "string", "in hexadecimal", [](auto& m) { return hex_code(m.bits, m.code); }},
+    {"decimal_code", "count", "", [](auto& m) { return m.code; }},
+    {"fields", "string", "its bits: sign, exponent, mantissa", [](auto& m) { return m.fields; }},
+    {"arithmetic", "string", "how the value comes about", [](auto& m) { return m.arithmetic; }},
+    {"value", "number?", "null: NaN or Inf",
+     [](auto& m) { return report::finite_or_null(m.value); }},
+    {"exact", "string", "the value in decimal, exactly",
+     [](auto& m) { return std::isfinite(m.value) ? exact_decimal(m.value) : m.kind; }},
+    {"hex", "string", "the value as a hexadecimal float",
+     [](auto& m) { return std::isfinite(m.value) ? hexfloat(m.value) : m.kind; }},
+    {"class", "string", "normal, subnormal, zero, ...", [](auto& m) { return m.kind; }},
+}};
+
 report::record limits_of(const format::element_format& f) {
-    const double max = format::decode(f, f.max_code());
-    const double normal = f.floating() ? power_of_two(f.emin()) : 0;
-    const double tiny = power_of_two(f.quantum());
-    const bool below = f.has_subnormals() || !f.floating();
-    return {{"kind", text("element")},
-            {"name", text(f.name)},
-            {"bits", integer(f.bits())},
-            {"layout", f.floating() ? fmt::format("{}/{}/{}", int{f.has_sign}, f.exponent_bits,
-                                                  f.mantissa_bits)
-                                    : fmt::format("k/{}", 1 << f.mantissa_bits)},
-            {"bias", f.floating() ? integer(f.bias) : undefined()},
-            {"emax", integer(f.emax())},
-            {"max", real(max)},
-            {"min_normal", f.floating() ? real(normal) : undefined()},
-            {"min_subnormal", below ? real(tiny) : undefined()},
-            {"max_code", hex_code(f.bits(), f.max_code())},
-            {"max_hex", hexfloat(max)},
-            {"min_normal_hex", f.floating() ? report::value(hexfloat(normal)) : undefined()},
-            {"min_subnormal_hex", below ? report::value(hexfloat(tiny)) : undefined()},
-            {"specials", nan_codes(f)},
-            {"finite_codes", integer(finite_codes(f))},
-            {"codes", integer(f.codes())},
-            {"safetensors", text(f.safetensors)},
-            {"summary", text(f.summary)}};
+    return report::written(limits_members, element_limits(f));
 }
-
-namespace {
-
-report::record float32_limits(const format::scale_format& f) {
-    const double max = std::numeric_limits<float>::max();
-    const double normal = std::numeric_limits<float>::min();
-    const double tiny = std::numeric_limits<float>::denorm_min();
-    return {{"kind", text("scale")},
-            {"name", text(f.name)},
-            {"bits", integer(f.bits())},
-            {"layout", text("1/8/23")},
-            {"bias", integer(127)},
-            {"emax", integer(127)},
-            {"max", real(max)},
-            {"min_normal", real(normal)},
-            {"min_subnormal", real(tiny)},
-            {"max_code", text("0x7f7fffff")},
-            {"max_hex", hexfloat(max)},
-            {"min_normal_hex", hexfloat(normal)},
-            {"min_subnormal_hex", hexfloat(tiny)},
-            {"specials", text("NaN, +-Inf")},
-            {"finite_codes", undefined()},
-            {"codes", undefined()},
-            {"safetensors", text(f.safetensors)},
-            {"summary", text(f.summary)}};
-}
-
-}  // namespace
-
 report::record limits_of(const format::scale_format& f) {
-    if (f.is_number()) {
-        report::record r = limits_of(f.number);
-        r[0].second = text("scale");
-        r.back().second = text(f.summary);
-        return r;
-    }
-    if (!f.has_codes()) return float32_limits(f);
-    const double max = format::decode_e8m0(format::e8m0_max);
-    const double min = format::decode_e8m0(0);
-    return {{"kind", text("scale")},
-            {"name", text(f.name)},
-            {"bits", integer(f.bits())},
-            {"layout", text("0/8/0")},
-            {"bias", integer(format::e8m0_bias)},
-            {"emax", integer(format::e8m0_max - format::e8m0_bias)},
-            {"max", real(max)},
-            {"min_normal", real(min)},
-            {"min_subnormal", undefined()},
-            {"max_code", hex_code(8, format::e8m0_max)},
-            {"max_hex", hexfloat(max)},
-            {"min_normal_hex", hexfloat(min)},
-            {"min_subnormal_hex", undefined()},
-            {"specials", text("1 NaN")},
-            {"finite_codes", integer(format::e8m0_max + 1)},
-            {"codes", integer(256)},
-            {"safetensors", text(f.safetensors)},
-            {"summary", text(f.summary)}};
+    return report::written(limits_members, scale_limits(f));
 }
 
 report::record meaning_of(const format::element_format& f, std::uint32_t code) {
     const double value = format::decode(f, code);
-    return meaning(f.bits(), code, bit_fields(f, code), arithmetic(f, code, value), value,
-                   class_of(f, code, value));
+    return report::written(meaning_members,
+                           {f.bits(), code, bit_fields(f, code), arithmetic(f, code, value), value,
+                            class_of(f, code, value)});
 }
 
 report::record meaning_of(const format::scale_format& f, std::uint32_t code) {
     if (f.is_number()) return meaning_of(f.number, code);
     const double value = format::decode_e8m0(static_cast<int>(code));
     const bool nan = code == format::e8m0_nan;
-    return meaning(8, code, binary(code, 8),
-                   nan ? "NaN" : fmt::format("2^{}", static_cast<int>(code) - format::e8m0_bias),
-                   value, nan ? "NaN" : "power of two");
+    return report::written(
+        meaning_members,
+        {8, code, binary(code, 8),
+         nan ? "NaN" : fmt::format("2^{}", static_cast<int>(code) - format::e8m0_bias), value,
+         nan ? "NaN" : "power of two"});
 }
 
 std::string layout_words(const format::element_format& f) {

@@ -2,13 +2,15 @@
 // Formats and codes in words and exact numbers, derived from the format tables.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "libmx/format/element_formats.hpp"
 #include "libmx/format/scale_formats.hpp"
-#include "libmx/report/record.hpp"
+#include "libmx/report/declared.hpp"
 
 namespace mx::pages {
 
@@ -22,12 +24,34 @@ std::string hexfloat(double x);
 std::string hex_code(int bits, std::uint32_t code);
 std::string bit_fields(const format::element_format& f, std::uint32_t code);
 
-/// Limits of an element format: name, bits, bias, emax, max, smallest normal and subnormal, codes.
+/// What an element or scale format holds.
+struct format_limits {
+    std::string_view kind, name;
+    int bits;
+    std::string layout;
+    std::optional<int> bias;
+    int emax;
+    double max;
+    std::optional<double> min_normal, min_subnormal;
+    std::string max_code, specials;
+    std::optional<int> finite_codes, codes;
+    std::string_view safetensors, summary;
+};
+extern const std::array<report::declared<format_limits>, 18> limits_members;
+/// As a record with limits_members.
 report::record limits_of(const format::element_format& f);
-/// The same members for a scale format.
 report::record limits_of(const format::scale_format& f);
 
-/// The meaning of a code: code, fields, value (decimal and hexadecimal), class.
+/// What a code of so many bits stands for.
+struct code_meaning {
+    int bits;
+    std::uint32_t code;
+    std::string fields, arithmetic;
+    double value;
+    std::string kind;
+};
+extern const std::array<report::declared<code_meaning>, 8> meaning_members;
+/// As a record with meaning_members.
 report::record meaning_of(const format::element_format& f, std::uint32_t code);
 report::record meaning_of(const format::scale_format& f, std::uint32_t code);
 

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -40,17 +41,28 @@ report::value decibels(double signal, double error) {
     return real(10 * std::log10(signal / error));
 }
 
+struct totals_of_plan {
+    const plan_totals& of;
+    std::uint64_t elements;
+};
+constexpr std::array plan_totals_members = std::to_array<report::declared<totals_of_plan>>({
+    {"bits", "count", "", [](auto& t) { return t.of.bits; }},
+    {"bits_per_element", "number", "", [](auto& t) { return per_element(t.of.bits, t.elements); }},
+    {"squared_error", "amount", "", [](auto& t) { return t.of.error; }},
+    {"sqnr_db", "number?", "", [](auto& t) { return t.of.sqnr_db; }},
+});
 report::record totals_record(const plan_totals& t, std::uint64_t elements) {
-    return {{"bits", integer(t.bits)},
-            {"bits_per_element", real(per_element(t.bits, elements))},
-            {"squared_error", real(t.error)},
-            {"sqnr_db", report::to_value(t.sqnr_db)}};
+    return report::written(plan_totals_members, {t, elements});
 }
 
 // "exact" if the error is zero and has no logarithm.
 report::record shown(report::record r) {
     if (*report::find(r, "sqnr_db") == undefined()) show(r, "sqnr_db", "exact");
     return r;
+}
+
+report::value error_share(double error, const plan::plan& p) {
+    return p.totals.error > 0 ? real(error / p.totals.error) : undefined();
 }
 
 std::string decibels_text(const std::optional<double>& x) {
@@ -88,19 +100,29 @@ std::vector<use> uses_of(const candidates& from, const plan::plan& p) {
     return uses;
 }
 
+struct recipe_use {
+    const candidates& from;
+    const plan::plan& p;
+    const use& of;
+};
+constexpr std::array recipe_use_members = std::to_array<report::declared<recipe_use>>({
+    {"recipe", "string", "a recipe, or stored",
+     [](auto& u) { return u.from.recipes[u.of.recipe].name; }},
+    {"tensors", "count", "", [](auto& u) { return u.of.tensors; }},
+    {"elements", "count", "", [](auto& u) { return u.of.elements; }},
+    {"element_share", "share", "",
+     [](auto& u) { return report::share(u.of.elements, u.from.elements()); }},
+    {"bits_per_element", "number", "",
+     [](auto& u) { return per_element(u.of.bits, u.of.elements); }},
+    {"squared_error", "amount", "", [](auto& u) { return u.of.error; }},
+    {"error_share", "share?", "", [](auto& u) { return error_share(u.of.error, u.p); }},
+    {"sqnr_db", "number?", "", [](auto& u) { return decibels(u.of.signal, u.of.error); }},
+});
+
 std::vector<report::record> use_records(const candidates& from, const plan::plan& p) {
-    const std::uint64_t all = from.elements();
     std::vector<report::record> rows;
     for (const use& u : uses_of(from, p)) {
-        rows.push_back(
-            {{"recipe", from.recipes[u.recipe].name},
-             {"tensors", integer(u.tensors)},
-             {"elements", integer(u.elements)},
-             {"element_share", report::share(u.elements, all)},
-             {"bits_per_element", real(per_element(u.bits, u.elements))},
-             {"squared_error", real(u.error)},
-             {"error_share", p.totals.error > 0 ? real(u.error / p.totals.error) : undefined()},
-             {"sqnr_db", decibels(u.signal, u.error)}});
+        rows.push_back(report::written(recipe_use_members, {from, p, u}));
     }
     return rows;
 }
@@ -116,12 +138,15 @@ report::section use_section(const std::vector<report::record>& uses, const candi
     return s;
 }
 
+constexpr report::member_type uniform_recipe{"recipe", "string", ""};
+constexpr report::member_type within_budget{"within", "boolean", "it is within the budget"};
+
 std::vector<report::record> uniform_records(const candidates& from, const plan::plan& p) {
     std::vector<report::record> rows;
     for (const plan::uniform_plan& u : p.uniform) {
-        report::record r{{"recipe", from.recipes[u.recipe].name}};
-        for (auto& m : totals_record(u.totals, from.elements())) r.push_back(std::move(m));
-        r.emplace_back("within", u.within);
+        report::record r{{std::string(uniform_recipe.name), from.recipes[u.recipe].name}};
+        report::append(r, plan_totals_members, {u.totals, from.elements()});
+        r.emplace_back(within_budget.name, u.within);
         rows.push_back(std::move(r));
     }
     return rows;
@@ -145,13 +170,12 @@ kept_totals kept_of(const candidates& from) {
     return kept;
 }
 
-report::value kept_record(const candidates& from) {
-    const kept_totals kept = kept_of(from);
-    return report::record{{"roles", report::list(kept.roles.begin(), kept.roles.end())},
-                          {"tensors", integer(from.kept.size())},
-                          {"elements", integer(kept.elements)},
-                          {"bits", integer(kept.bits)}};
-}
+constexpr std::array kept_members = std::to_array<report::declared<candidates>>({
+    {"roles", "[@members#role]", "", [](auto& c) { return report::to_list(kept_of(c).roles); }},
+    {"tensors", "count", "", [](auto& c) { return c.kept.size(); }},
+    {"elements", "count", "", [](auto& c) { return kept_of(c).elements; }},
+    {"bits", "count", "", [](auto& c) { return kept_of(c).bits; }},
+});
 
 // By role and reason, largest number of bits first.
 report::section kept_section(const candidates& from) {
@@ -382,6 +406,40 @@ report::section verdict_section(const candidates& from, const plan_goal& goal, c
     return s;
 }
 
+struct assigned {
+    const analysis::tensor_identity& of;
+    std::string_view recipe;
+    std::uint64_t elements;
+    const std::optional<std::uint64_t>& bits;
+    double error;
+    report::value sqnr_db;
+    policy::verdict verdict;
+    const std::string& reason;
+    const std::string& group;
+    const plan::plan& p;
+};
+report::value reason_or_null(const std::string& s) { return s.empty() ? undefined() : text(s); }
+constexpr std::array assigned_members = std::to_array<report::declared<assigned>>({
+    {"file", "@members#file", "", [](auto& t) { return t.of.file; }},
+    {"tensor", "@members#tensor", "", [](auto& t) { return t.of.tensor; }},
+    {"dtype", "@members#dtype", "", [](auto& t) { return t.of.dtype; }},
+    {"role", "@members#role", "", [](auto& t) { return t.of.role; }},
+    {"recipe", "string", "a recipe, or stored", [](auto& t) { return t.recipe; }},
+    {"elements", "count", "", [](auto& t) { return t.elements; }},
+    {"bits", "count?", "", [](auto& t) { return t.bits; }},
+    {"bits_per_element", "number?", "",
+     [](auto& t) { return t.bits ? real(per_element(*t.bits, t.elements)) : undefined(); }},
+    {"squared_error", "amount", "", [](auto& t) { return t.error; }},
+    {"sqnr_db", "number?", "", [](auto& t) { return t.sqnr_db; }},
+    {"error_share", "share?", "", [](auto& t) { return error_share(t.error, t.p); }},
+    {"verdict", "safe|needs evaluation|no", "the policy's, on the recipe",
+     [](auto& t) { return policy::to_string(t.verdict); }},
+    {"reason", "string?", "", [](auto& t) { return reason_or_null(t.reason); }},
+    {"group", "string?",
+     "the tensors that get the same recipe: of a fused matrix or of --group; null alone",
+     [](auto& t) { return reason_or_null(t.group); }},
+});
+
 report::record_list assignments_of(const candidates& from, const plan::plan& p) {
     std::vector<std::string> group_of(from.tensors.size());
     for (const plan::plan_group& g : from.groups) {
@@ -389,54 +447,90 @@ report::record_list assignments_of(const candidates& from, const plan::plan& p) 
         for (const std::size_t t : g.tensors) group_of[t] = g.name;
     }
     report::record_list list;
-    const auto add = [&](const analysis::tensor_identity& of, std::string_view recipe,
-                         std::uint64_t elements, const std::optional<std::uint64_t>& bits,
-                         double error, const report::value& sqnr_db, const report::value& verdict,
-                         const std::string& reason, const std::string& group) {
-        report::record r{
-            {"file", of.file},
-            {"tensor", of.tensor},
-            {"dtype", of.dtype},
-            {"role", of.role},
-            {"recipe", text(recipe)},
-            {"elements", integer(elements)},
-            {"bits", report::to_value(bits)},
-            {"bits_per_element", bits ? real(per_element(*bits, elements)) : undefined()},
-            {"squared_error", real(error)},
-            {"sqnr_db", sqnr_db},
-            {"error_share", p.totals.error > 0 ? real(error / p.totals.error) : undefined()},
-            {"verdict", verdict},
-            {"reason", reason.empty() ? undefined() : text(reason)},
-            {"group", group.empty() ? undefined() : text(group)}};
-        list.push_back(r);
-    };
     for (std::size_t i = 0; i < from.tensors.size(); ++i) {
         const plan_tensor& t = from.tensors[i];
         const plan_option& o = chosen(from, p, i);
-        add(*t.of, from.recipes[o.recipe].name, t.elements, o.bits, o.error,
-            decibels(t.signal, o.error), text(policy::to_string(o.is)), t.reason, group_of[i]);
+        list.push_back(report::written(
+            assigned_members, {*t.of, from.recipes[o.recipe].name, t.elements, o.bits, o.error,
+                               decibels(t.signal, o.error), o.is, t.reason, group_of[i], p}));
     }
     for (const plan::kept_tensor& t : from.kept) {
-        add(*t.of, engine::stored_choice, t.elements, t.bits, 0, undefined(),
-            text(policy::to_string(policy::verdict::safe)), t.reason, {});
+        list.push_back(report::written(assigned_members, {*t.of,
+                                                          engine::stored_choice,
+                                                          t.elements,
+                                                          t.bits,
+                                                          0,
+                                                          undefined(),
+                                                          policy::verdict::safe,
+                                                          t.reason,
+                                                          {},
+                                                          p}));
     }
     return list;
 }
 
-report::list left_out_list(const candidates& from) {
-    report::list list;
-    for (const plan::left_out_choice& l : from.left_out) {
-        list.emplace_back(
-            report::record{{"tensor", l.tensor},
-                           {"recipe", l.recipe.empty() ? undefined() : report::value(l.recipe)},
-                           {"reason", l.reason}});
-    }
-    return list;
-}
+constexpr std::array left_out_members = std::to_array<report::declared<plan::left_out_choice>>({
+    {"tensor", "@members#tensor", "", [](auto& l) { return l.tensor; }},
+    {"recipe", "string?", "null: under every recipe",
+     [](auto& l) { return reason_or_null(l.recipe); }},
+    {"reason", "string", "", [](auto& l) { return l.reason; }},
+});
 
 report::list listed(const std::vector<report::record>& records) {
     return {records.begin(), records.end()};
 }
+
+constexpr std::array plan_policy_members = std::to_array<report::declared<policy::judged_model>>({
+    {"name", "string", "", [](auto& j) { return j.by.name; }},
+    {"version", "string", "", [](auto& j) { return j.by.version; }},
+    {"target", "string", "", [](auto& j) { return j.on->name; }},
+});
+constexpr std::array plan_goal_members = std::to_array<report::declared<plan_goal>>({
+    {"bits_per_element", "number?", "", [](auto& g) { return g.bits; }},
+    {"sqnr_db", "number?", "", [](auto& g) { return g.sqnr_db; }},
+});
+
+struct whole_plan {
+    const std::vector<analysis::results_input>& inputs;
+    const candidates& from;
+    const plan_goal& goal;
+    const plan::plan& p;
+    const std::vector<analysis::gate_rule>& rules;
+    const policy::judged_model& judged;
+    const std::vector<report::record>&uses, &uniform, &curve;
+};
+constexpr std::array plan_head_members = std::to_array<report::declared<whole_plan>>({
+    {"inputs", "[@common#input]", "files that were read, in the order given",
+     [](auto& w) { return results_list(w.inputs); }},
+    {"policy", "#policy", "by which tensors are judged",
+     [](auto& w) { return report::written(plan_policy_members, w.judged); }},
+    {"goal", "#goal", "what was asked for: one of the two, or neither: the policy alone",
+     [](auto& w) { return report::written(plan_goal_members, w.goal); }},
+    {"rules", "[string]", "that choices keep",
+     [](auto& w) { return report::to_list(w.rules, [](auto& rule) { return rule.text; }); }},
+    {"tensors", "count", "", [](auto& w) { return w.from.tensors.size(); }},
+    {"elements", "count", "", [](auto& w) { return w.from.elements(); }},
+    {"totals", "#totals", "the plan",
+     [](auto& w) { return totals_record(w.p.totals, w.from.elements()); }},
+    {"optimal", "boolean", "no assignment of these recipes is better",
+     [](auto& w) { return w.p.optimal; }},
+    {"least_squared_error", "amount", "no assignment within the bits has less",
+     [](auto& w) { return report::only_if(w.goal.bits.has_value(), w.p.bound); }, false},
+    {"least_bits", "amount", "no assignment within the error has fewer",
+     [](auto& w) { return report::only_if(!w.goal.bits && w.goal.sqnr_db, w.p.bound); }, false},
+    {"recipes", "[#recipe]", "a recipe of the plan each", [](auto& w) { return listed(w.uses); }},
+    {"kept", "#kept", "tensors that keep their precision because of their role",
+     [](auto& w) { return report::written(kept_members, w.from); }},
+});
+constexpr std::array plan_tail_members = std::to_array<report::declared<whole_plan>>({
+    {"uniform", "[#uniform]", "one recipe for all tensors that do not keep their precision",
+     [](auto& w) { return listed(w.uniform); }},
+    {"curve", "[#totals]", "the least error by bits", [](auto& w) { return listed(w.curve); }},
+    {"left_out", "[#left_out]", "choices and tensors that could not be planned",
+     [](auto& w) { return report::listed(left_out_members, w.from.left_out); }},
+    {"mapping", "#mapping", "the plan in the words of other tools",
+     [](auto& w) { return plan::mapping_of(w.from, w.p); }},
+});
 
 }  // namespace
 
@@ -452,24 +546,8 @@ report::document plan_document(const std::vector<analysis::results_input>& input
 
     report::document d;
     d.head = document_head("mx.plan/1");
-    d.head.emplace_back("inputs", results_list(inputs));
-    d.head.emplace_back("policy", report::record{{"name", judged.by.name},
-                                                 {"version", judged.by.version},
-                                                 {"target", text(judged.on->name)}});
-    d.head.emplace_back("goal", report::record{{"bits_per_element", report::to_value(goal.bits)},
-                                               {"sqnr_db", report::to_value(goal.sqnr_db)}});
-    report::list rule_texts;
-    for (const analysis::gate_rule& rule : rules) rule_texts.emplace_back(rule.text);
-    d.head.emplace_back("rules", std::move(rule_texts));
-    d.head.emplace_back("tensors", integer(from.tensors.size()));
-    d.head.emplace_back("elements", integer(from.elements()));
-    d.head.emplace_back("totals", totals_record(p.totals, from.elements()));
-    d.head.emplace_back("optimal", p.optimal);
-    if (goal.bits || goal.sqnr_db) {
-        d.head.emplace_back(goal.bits ? "least_squared_error" : "least_bits", real(p.bound));
-    }
-    d.head.emplace_back("recipes", listed(uses));
-    d.head.emplace_back("kept", kept_record(from));
+    const whole_plan whole{inputs, from, goal, p, rules, judged, uses, uniform, curve};
+    report::append(d.head, plan_head_members, whole);
     d.results = assignments_of(from, p);
 
     d.sections.push_back(use_section(uses, from));
@@ -481,11 +559,31 @@ report::document plan_document(const std::vector<analysis::results_input>& input
     put(d.sections, left_out_of(from));
     d.sections.push_back(verdict_section(from, goal, p, judged));
 
-    d.tail.emplace_back("uniform", listed(uniform));
-    d.tail.emplace_back("curve", listed(curve));
-    d.tail.emplace_back("left_out", left_out_list(from));
-    d.tail.emplace_back("mapping", plan::mapping_of(from, p));
+    d.tail = report::written(plan_tail_members, whole);
     return d;
+}
+
+report::document_schema plan_schema() {
+    report::document_schema schema("mx.plan/1", "mx plan",
+                                   "A recipe for every tensor under a budget.");
+    schema.members(plan_head_members)
+        .member({"results", "[#tensor]", "a tensor each"})
+        .members(plan_tail_members)
+        .member({"verdict", "[string]", "what the command says, a sentence each"})
+        .condition("not", {{"required", report::list{std::string("least_squared_error"),
+                                                     std::string("least_bits")}}})
+        .define("policy", plan_policy_members)
+        .define("goal", plan_goal_members)
+        .define("totals", plan_totals_members)
+        .define("recipe", recipe_use_members)
+        .define("kept", kept_members)
+        .define("tensor", assigned_members)
+        .define(
+            "uniform",
+            report::member_list().add(uniform_recipe).add(plan_totals_members).add(within_budget))
+        .define("left_out", left_out_members);
+    plan::define_mapping(schema);
+    return schema;
 }
 
 }  // namespace mx::pages

@@ -2,6 +2,7 @@
 // The output of `mx plan`.
 #pragma once
 
+#include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
 #include "libmx/studies/plan/plan.hpp"
 
@@ -14,5 +15,7 @@ report::document plan_document(const std::vector<analysis::results_input>& input
                                const plan::candidates& from, const plan::plan_goal& goal,
                                const plan::plan& p, const std::vector<analysis::gate_rule>& rules,
                                std::size_t top, const policy::judged_model& judged);
+/// The schema mx.plan/1.
+report::document_schema plan_schema();
 
 }  // namespace mx::pages

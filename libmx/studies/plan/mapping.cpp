@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <map>
 #include <optional>
@@ -34,6 +35,77 @@ std::string upper(std::string_view s) {
     for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     return out;
 }
+
+template <std::size_t N, typename... Values>
+requires(sizeof...(Values) == N) record
+    record_of(const std::array<report::member_type, N>& members, Values&&... values) {
+    record r;
+    const auto* m = members.begin();
+    (r.emplace_back((m++)->name, value(std::forward<Values>(values))), ...);
+    return r;
+}
+
+// Members of records in the words of each tool.
+constexpr std::array torchao_words_members = std::to_array<report::member_type>({
+    {"config", "string", "class"},
+    {"arguments", "{any}", ""},
+});
+constexpr std::array torchao_members = std::to_array<report::member_type>({
+    {"entry", "string", "class that takes fqn_to_config"},
+    {"recipes", "[#torchao_recipe]", ""},
+    {"fqn_to_config", "{string?}", "by module: its recipe; null: left as stored"},
+});
+constexpr std::array compressed_words_members = std::to_array<report::member_type>({
+    {"scheme", "string", ""},
+    {"weights", "{any}", ""},
+    {"format", "string", ""},
+});
+constexpr std::array config_group_members = std::to_array<report::member_type>({
+    {"targets", "[string]", ""},
+    {"weights", "{any}", ""},
+    {"format", "string", ""},
+});
+constexpr report::member_type input_activations{"input_activations", "{any}", "", false};
+constexpr std::array quantization_config_members = std::to_array<report::member_type>({
+    {"quant_method", "=compressed-tensors", ""},
+    {"format", "string?", ""},
+    {"config_groups", "{#config_group}", ""},
+    {"ignore", "[string]", ""},
+});
+constexpr std::array compressed_members = std::to_array<report::member_type>({
+    {"recipes", "[#compressed_recipe]", ""},
+    {"quantization_config", "#quantization_config", ""},
+});
+constexpr std::array modelopt_words_members = std::to_array<report::member_type>({
+    {"num_bits", "[integer]", "exponent and mantissa"},
+    {"block_sizes", "{any}", "by axis; ModelOpt takes axes as integers"},
+});
+constexpr std::array modelopt_config_members = std::to_array<report::member_type>({
+    {"quant_cfg", "[#quantizer]", ""},
+    {"algorithm", "string", ""},
+});
+constexpr report::member_type quantizer_name{"quantizer_name", "string", ""};
+constexpr report::member_type quantizer_enable{"enable", "boolean", "", false};
+constexpr report::member_type quantizer_cfg{"cfg", "{any}", "", false};
+constexpr std::array modelopt_members = std::to_array<report::member_type>({
+    {"recipes", "[#modelopt_recipe]", ""},
+    {"config", "#modelopt_config", "what modelopt.torch.quantization.quantize takes"},
+});
+constexpr std::array ggml_words_members = std::to_array<report::member_type>({
+    {"type", "string", "of ggml"},
+});
+constexpr std::array ggml_members = std::to_array<report::member_type>({
+    {"recipes", "[#ggml_recipe]", ""},
+    {"tensor_types", "{string?}",
+     "by name in GGUF: a type of ggml; null: it has none for the recipe"},
+});
+constexpr std::array mapping_members = std::to_array<report::member_type>({
+    {"not_mapped", "[#not_mapped]", "tensors that have no module"},
+    {"torchao", "#torchao", ""},
+    {"compressed_tensors", "#compressed_tensors", ""},
+    {"modelopt", "#modelopt", ""},
+    {"llama_cpp", "#llama_cpp", ""},
+});
 
 // The counterpart of a recipe: its arguments, null if there are none, and a note.
 struct counterpart {
@@ -88,7 +160,7 @@ counterpart in_torchao(const codec::recipe& r) {
         arguments = {{"use_dynamic_per_tensor_scale", rule == "two-level"}};
     }
     const bool same = codec::family_of(*r.by) == "torchao";
-    return {record{{"config", text(words.config)}, {"arguments", std::move(arguments)}}, true,
+    return {record_of(torchao_words_members, text(words.config), std::move(arguments)), true,
             joined(joined(joined(words.note, there.note), emulated ? "emulated" : ""),
                    same ? "" : "the corners of its arithmetic: dialect=torchao")};
 }
@@ -134,9 +206,8 @@ counterpart in_compressed_tensors(const codec::recipe& r) {
                                                "is another: measure dialect=compressed-tensors",
                                                rule));
     }
-    return {record{{"scheme", std::move(scheme)},
-                   {"weights", std::move(weights)},
-                   {"format", text(words.format)}},
+    return {record_of(compressed_words_members, std::move(scheme), std::move(weights),
+                      text(words.format)),
             same, std::move(note)};
 }
 
@@ -167,8 +238,8 @@ counterpart in_modelopt(const codec::recipe& r) {
                             pair(known->scale_exponent_bits, known->scale_mantissa_bits));
     }
     const bool own = r.by->id == codec::dialect_id::modelopt;
-    return {record{{"num_bits", pair(known->exponent_bits, known->mantissa_bits)},
-                   {"block_sizes", std::move(blocks)}},
+    return {record_of(modelopt_words_members, pair(known->exponent_bits, known->mantissa_bits),
+                      std::move(blocks)),
             true, own ? std::string() : text(known->note)};
 }
 
@@ -177,8 +248,21 @@ counterpart in_ggml(const codec::recipe& r) {
     const std::string why = not_expressible(known, r, codec::dialect_id::ggml);
     if (!why.empty()) return none(why);
     const bool own = r.by->id == codec::dialect_id::ggml;
-    return {record{{"type", text(known->type)}}, true, own ? std::string() : text(known->note)};
+    return {record_of(ggml_words_members, text(known->type)), true,
+            own ? std::string() : text(known->note)};
 }
+
+struct described_recipe {
+    const std::string& recipe;
+    const counterpart& there;
+};
+constexpr std::array described_members = std::to_array<report::declared<described_recipe>>({
+    {"recipe", "string", "", [](auto& r) { return r.recipe; }},
+    {"words", "any", "null: it has no such format", [](auto& r) { return r.there.words; }},
+    {"same_scale_rule", "boolean?", "", [](auto& r) { return r.there.same_scales; }},
+    {"note", "string?", "",
+     [](auto& r) { return r.there.note.empty() ? value() : value(r.there.note); }},
+});
 
 // What a tool calls the recipes of a plan.
 struct vocabulary {
@@ -200,10 +284,7 @@ struct vocabulary {
         report::list all;
         for (std::size_t r = 0; r < of.size(); ++r) {
             if (!of[r]) continue;
-            all.emplace_back(record{{"recipe", from.recipes[r].name},
-                                    {"words", of[r]->words},
-                                    {"same_scale_rule", of[r]->same_scales},
-                                    {"note", of[r]->note.empty() ? value() : value(of[r]->note)}});
+            all.emplace_back(report::written(described_members, {from.recipes[r].name, *of[r]}));
         }
         return all;
     }
@@ -268,9 +349,8 @@ record in_words_of_torchao(const candidates& from, const vocabulary& words,
         const bool known = m.recipe && words.words(*m.recipe) != nullptr;
         fqns.emplace_back(m.name, known ? value(from.recipes[*m.recipe].name) : value());
     }
-    return {{"entry", text("torchao.quantization.FqnToConfig")},
-            {"recipes", words.described(from)},
-            {"fqn_to_config", std::move(fqns)}};
+    return record_of(torchao_members, text("torchao.quantization.FqnToConfig"),
+                     words.described(from), std::move(fqns));
 }
 
 record in_words_of_compressed_tensors(const candidates& from, const vocabulary& words,
@@ -288,39 +368,39 @@ record in_words_of_compressed_tensors(const candidates& from, const vocabulary& 
         if (of == nullptr) continue;
         const std::string format = report::text_of(*of, "format");
         if (std::ranges::find(formats, format) == formats.end()) formats.push_back(format);
-        record group{{"targets", std::move(targets[r])},
-                     {"weights", *report::find(*of, "weights")},
-                     {"format", format}};
+        record group = record_of(config_group_members, std::move(targets[r]),
+                                 *report::find(*of, "weights"), format);
         value inputs = inputs_in(in_compressed_tensors, from, r).words;
-        if (inputs != value()) group.emplace_back("input_activations", std::move(inputs));
+        if (inputs != value()) group.emplace_back(input_activations.name, std::move(inputs));
         groups.emplace_back(fmt::format("group_{}", groups.size()), std::move(group));
     }
     const value format = formats.empty()       ? value()
                          : formats.size() == 1 ? value(formats.front())
                                                : value(text("mixed-precision"));
-    return {{"recipes", words.described(from)},
-            {"quantization_config", record{{"quant_method", text("compressed-tensors")},
-                                           {"format", format},
-                                           {"config_groups", std::move(groups)},
-                                           {"ignore", std::move(ignore)}}}};
+    return record_of(compressed_members, words.described(from),
+                     record_of(quantization_config_members, text("compressed-tensors"), format,
+                               std::move(groups), std::move(ignore)));
 }
 
 record in_words_of_modelopt(const candidates& from, const vocabulary& words,
                             const std::vector<planned_module>& modules) {
     // Later entries override earlier ones: everything is off but what the plan quantizes.
-    report::list entries{record{{"quantizer_name", text("*")}, {"enable", false}}};
+    const auto quantizer = [](const std::string& name, const report::member_type& m, value of) {
+        return record{{std::string(quantizer_name.name), name},
+                      {std::string(m.name), std::move(of)}};
+    };
+    report::list entries{quantizer("*", quantizer_enable, false)};
     for (const planned_module& m : modules) {
         const record* const cfg = m.recipe ? words.words(*m.recipe) : nullptr;
         if (cfg == nullptr) continue;
-        entries.emplace_back(
-            record{{"quantizer_name", m.name + ".weight_quantizer"}, {"cfg", *cfg}});
+        entries.emplace_back(quantizer(m.name + ".weight_quantizer", quantizer_cfg, *cfg));
         value inputs = inputs_in(in_modelopt, from, *m.recipe).words;
         if (inputs == value()) continue;
         entries.emplace_back(
-            record{{"quantizer_name", m.name + ".input_quantizer"}, {"cfg", std::move(inputs)}});
+            quantizer(m.name + ".input_quantizer", quantizer_cfg, std::move(inputs)));
     }
-    return {{"recipes", words.described(from)},
-            {"config", record{{"quant_cfg", std::move(entries)}, {"algorithm", text("max")}}}};
+    return record_of(modelopt_members, words.described(from),
+                     record_of(modelopt_config_members, std::move(entries), text("max")));
 }
 
 // A matrix in llama.cpp.
@@ -444,6 +524,21 @@ const std::vector<std::string_view>& export_tools() {
     return names;
 }
 
+namespace {
+
+struct not_mapped {
+    const std::string& tensor;
+    std::string recipe;
+    const std::string& reason;
+};
+constexpr std::array not_mapped_members = std::to_array<report::declared<not_mapped>>({
+    {"tensor", "@members#tensor", "", [](auto& t) { return t.tensor; }},
+    {"recipe", "string", "", [](auto& t) { return t.recipe; }},
+    {"reason", "string", "", [](auto& t) { return t.reason; }},
+});
+
+}  // namespace
+
 report::record mapping_of(const candidates& from, const plan& p) {
     std::vector<planned_module> modules;
     report::list left;
@@ -453,10 +548,8 @@ report::record mapping_of(const candidates& from, const plan& p) {
             modules.push_back({module_of(of), recipe});
             return;
         }
-        left.emplace_back(
-            record{{"tensor", of.tensor},
-                   {"recipe", recipe ? from.recipes[*recipe].name : text(engine::stored_choice)},
-                   {"reason", why}});
+        const std::string name = recipe ? from.recipes[*recipe].name : text(engine::stored_choice);
+        left.emplace_back(report::written(not_mapped_members, {of.tensor, name, why}));
     };
     for (std::size_t t = 0; t < from.tensors.size(); ++t) {
         add(*from.tensors[t].of, from.tensors[t].options[p.chosen[t]].recipe);
@@ -468,13 +561,42 @@ report::record mapping_of(const candidates& from, const plan& p) {
     for (const ggml_tensor& t : ggml_tensors(from, p, ggml)) {
         if (!t.name.empty()) types.emplace_back(t.name, t.type.empty() ? value() : value(t.type));
     }
-    return {{"not_mapped", std::move(left)},
-            {"torchao", in_words_of_torchao(from, vocabulary(from, p, in_torchao), modules)},
-            {"compressed_tensors", in_words_of_compressed_tensors(
-                                       from, vocabulary(from, p, in_compressed_tensors), modules)},
-            {"modelopt", in_words_of_modelopt(from, vocabulary(from, p, in_modelopt), modules)},
-            {"llama_cpp",
-             record{{"recipes", ggml.described(from)}, {"tensor_types", std::move(types)}}}};
+    return record_of(
+        mapping_members, std::move(left),
+        in_words_of_torchao(from, vocabulary(from, p, in_torchao), modules),
+        in_words_of_compressed_tensors(from, vocabulary(from, p, in_compressed_tensors), modules),
+        in_words_of_modelopt(from, vocabulary(from, p, in_modelopt), modules),
+        record_of(ggml_members, ggml.described(from), std::move(types)));
+}
+
+void define_mapping(report::document_schema& to) {
+    const auto define_recipe = [&](std::string_view name, std::string_view words) {
+        report::member_list all;
+        for (report::member_type m : described_members) {
+            if (m.name == "words") m.type = words;
+            all.add(m);
+        }
+        to.define(name, all);
+    };
+    define_recipe("torchao_recipe", "#torchao_words?");
+    define_recipe("compressed_recipe", "#compressed_words?");
+    define_recipe("modelopt_recipe", "#modelopt_words?");
+    define_recipe("ggml_recipe", "#ggml_words?");
+    to.define("mapping", mapping_members)
+        .define("not_mapped", not_mapped_members)
+        .define("torchao", torchao_members)
+        .define("torchao_words", torchao_words_members)
+        .define("compressed_tensors", compressed_members)
+        .define("compressed_words", compressed_words_members)
+        .define("quantization_config", quantization_config_members)
+        .define("config_group",
+                report::member_list().add(config_group_members).add(input_activations))
+        .define("modelopt", modelopt_members)
+        .define("modelopt_words", modelopt_words_members)
+        .define("modelopt_config", modelopt_config_members)
+        .define("quantizer", std::array{quantizer_name, quantizer_enable, quantizer_cfg})
+        .define("llama_cpp", ggml_members)
+        .define("ggml_words", ggml_words_members);
 }
 
 export_text exported(const candidates& from, const plan& p, std::string_view tool_name) {

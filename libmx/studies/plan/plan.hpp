@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/report/declared.hpp"
 #include "libmx/report/record.hpp"
 #include "libmx/studies/plan/candidates.hpp"
 #include "libmx/studies/plan/knapsack.hpp"
@@ -59,6 +60,8 @@ plan make_plan(const candidates& from, const plan_goal& goal, std::size_t states
 /// MODULE.weight with the role weight or head; other tensors are not mapped. Inputs of layers are,
 /// where plans by divergence quantize them and the tool has words for it.
 report::record mapping_of(const candidates& from, const plan& p);
+/// Defines the record "mapping" and its parts.
+void define_mapping(report::document_schema& to);
 
 /// The tools that a plan can be exported to.
 const std::vector<std::string_view>& export_tools();

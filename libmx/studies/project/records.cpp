@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -13,7 +15,6 @@ namespace mx::project {
 namespace {
 
 using report::record;
-using report::tally;
 
 const target_row* target_of(const study& s, const configuration& c) {
     for (const target_row& t : s.targets) {
@@ -134,107 +135,171 @@ void describe_targets(const study& s, std::vector<std::string>& words) {
 
 }  // namespace
 
-record model_record(const study& s) {
-    const model_shape& m = s.model.shape;
-    return {{"name", s.model.name},
-            {"hidden", tally(m.hidden)},
-            {"feed_forward", tally(m.feed_forward)},
-            {"layers", tally(m.layers)},
-            {"heads", tally(m.heads)},
-            {"kv_heads", tally(m.kv_heads)},
-            {"head_size", tally(m.head_size)},
-            {"vocabulary", tally(m.vocabulary)},
-            {"parameters", parameters(m)},
-            {"linear_parameters", linear_parameters(m)},
-            {"sequence", s.with.sequence},
-            {"causal", s.with.causal}};
-}
+namespace {
 
-record assumptions_record(const study& s) {
-    const std::array<double, 3> shares = shares_of(s.model.shape, s.with);
-    record r{{"profile", std::string(s.by->name)},
-             {"source",
-              s.by->source.empty() ? report::value() : report::value(std::string(s.by->source))},
-             {"mlp_share", shares[0]},
-             {"attention_share", shares[1]},
-             {"rest_share", shares[2]}};
-    for (const unit u : {unit::fp8, unit::fp6, unit::fp4}) {
-        const std::string name(unit_names[static_cast<std::size_t>(u)]);
-        r.emplace_back(name + "_mlp", rate_of(s.with, 0, u, fp6_rate::own));
-        r.emplace_back(name + "_attention", rate_of(s.with, 1, u, fp6_rate::own));
-    }
-    r.emplace_back("mixed_rule",
-                   std::string(mixed_rule_names[static_cast<std::size_t>(s.with.mixed_is)]));
-    r.emplace_back("mixed", s.with.mixed_is == mixed_rule::share ? report::value(s.with.mixed)
-                                                                 : report::value());
-    r.emplace_back("overhead", s.with.overhead);
-    r.emplace_back("bf16_seconds",
-                   s.measured ? report::value(s.measured->seconds) : report::value());
-    r.emplace_back("tokens", s.measured ? report::value(s.tokens) : report::value());
-    return r;
-}
+template <auto Part>
+constexpr auto of_model = [](auto& s) { return s.model.shape.*Part; };
+template <std::size_t Class>
+constexpr auto share_of = [](auto& s) { return shares_of(s.model.shape, s.with)[Class]; };
+template <unit Unit, std::size_t Class>
+constexpr auto rate = [](auto& s) { return rate_of(s.with, Class, Unit, fp6_rate::own); };
 
-std::vector<record> work_records(const study& s) {
+constexpr std::array model_members = std::to_array<report::declared<study>>({
+    {"name", "string", "", [](auto& s) { return s.model.name; }},
+    {"hidden", "count", "", of_model<&model_shape::hidden>},
+    {"feed_forward", "count", "", of_model<&model_shape::feed_forward>},
+    {"layers", "count", "", of_model<&model_shape::layers>},
+    {"heads", "count", "", of_model<&model_shape::heads>},
+    {"kv_heads", "count", "", of_model<&model_shape::kv_heads>},
+    {"head_size", "count", "", of_model<&model_shape::head_size>},
+    {"vocabulary", "count", "", of_model<&model_shape::vocabulary>},
+    {"parameters", "amount", "without norms", [](auto& s) { return parameters(s.model.shape); }},
+    {"linear_parameters", "amount", "of the linear layers of all blocks",
+     [](auto& s) { return linear_parameters(s.model.shape); }},
+    {"sequence", "amount", "tokens", [](auto& s) { return s.with.sequence; }},
+    {"causal", "boolean", "scores cost half", [](auto& s) { return s.with.causal; }},
+});
+
+constexpr std::array assumption_members = std::to_array<report::declared<study>>({
+    {"profile", "string", "", [](auto& s) { return s.by->name; }},
+    {"source", "string?", "",
+     [](auto& s) {
+         return s.by->source.empty() ? report::value() : report::to_value(s.by->source);
+     }},
+    {"mlp_share", "share", "of the bf16 step", share_of<0>},
+    {"attention_share", "share", "", share_of<1>},
+    {"rest_share", "share", "", share_of<2>},
+    {"fp8_mlp", "positive", "rates over bf16", rate<unit::fp8, 0>},
+    {"fp8_attention", "positive", "", rate<unit::fp8, 1>},
+    {"fp6_mlp", "positive", "", rate<unit::fp6, 0>},
+    {"fp6_attention", "positive", "", rate<unit::fp6, 1>},
+    {"fp4_mlp", "positive", "", rate<unit::fp4, 0>},
+    {"fp4_attention", "positive", "", rate<unit::fp4, 1>},
+    {"mixed_rule", "wide|narrow|share", "the rate of products of two formats",
+     [](auto& s) { return mixed_rule_names[static_cast<std::size_t>(s.with.mixed_is)]; }},
+    {"mixed", "number?",
+     "share of the linear layers' time at the wider format's rate; null: a rule decides",
+     [](auto& s) {
+         return s.with.mixed_is == mixed_rule::share ? report::value(s.with.mixed)
+                                                     : report::value();
+     }},
+    {"overhead", "number", "of the bf16 step, where tensors are needed in two formats",
+     [](auto& s) { return s.with.overhead; }},
+    {"bf16_seconds", "number?", "of the step that was measured; null: rates are relative",
+     [](auto& s) { return s.measured ? report::value(s.measured->seconds) : report::value(); }},
+    {"tokens", "number?", "of that step",
+     [](auto& s) { return s.measured ? report::value(s.tokens) : report::value(); }},
+});
+
+struct class_of_work {
+    std::string_view name;
+    double flop, all;
+};
+constexpr std::array work_members = std::to_array<report::declared<class_of_work>>({
+    {"class", "mlp|attention|scores|head", "", [](auto& w) { return w.name; }},
+    {"forward_flop", "amount", "a token", [](auto& w) { return w.flop; }},
+    {"step_flop", "amount", "three times that", [](auto& w) { return 3 * w.flop; }},
+    {"share", "share", "", [](auto& w) { return w.flop / w.all; }},
+});
+
+report::list work_of(const study& s) {
     const std::array<double, 4> flop = forward_flop(s.model.shape, s.with.sequence, s.with.causal);
     const double all = flop[0] + flop[1] + flop[2] + flop[3];
-    std::vector<record> rows;
+    report::list rows;
     for (std::size_t i = 0; i < flop.size(); ++i) {
-        rows.push_back({{"class", std::string(work_names[i])},
-                        {"forward_flop", flop[i]},
-                        {"step_flop", 3 * flop[i]},
-                        {"share", flop[i] / all}});
+        rows.emplace_back(report::written(work_members, {work_names[i], flop[i], all}));
     }
     return rows;
 }
 
-record configuration_record(const study& s, const configuration& c) {
-    const projection p = project(s.model.shape, s.with, c);
+constexpr std::array head_members = std::to_array<report::declared<study>>({
+    {"model", "#model", "", [](auto& s) { return report::written(model_members, s); }},
+    {"assumptions", "#assumptions", "what the projection stands on",
+     [](auto& s) { return report::written(assumption_members, s); }},
+    {"work", "[#work]", "a class each", [](auto& s) { return work_of(s); }},
+});
+
+struct projected {
+    const study& s;
+    const configuration& c;
+    projection p = project(s.model.shape, s.with, c);
     const target_row* t = target_of(s, c);
-    const double hidden = static_cast<double>(s.model.shape.hidden);
-    record r{
-        {"configuration", c.name},
-        {"speedup", p.speedup()},
-        {"time", p.time()},
-        {"mlp", p.mlp},
-        {"attention", p.attention},
-        {"rest", p.rest},
-        {"overhead", p.overhead},
-        {"seconds", s.measured ? report::value(p.time() * s.measured->seconds) : report::value()},
-        {"published", t == nullptr ? report::value() : report::value(t->speedup)},
-        {"difference",
-         t == nullptr ? report::value() : report::value(p.speedup() / t->speedup - 1)},
-        {"fitted", t == nullptr || s.solved.empty() ? report::value() : report::value(!t->check)},
-        {"weights", c.weights.name},
-        {"activations", c.activations.name},
-        {"gradients", c.forward_only ? std::string("bf16") : c.gradients.name},
-        {"weight_bits", c.weights.bits},
-        {"activation_bits", c.activations.bits},
-        {"gradient_bits", c.forward_only ? 16.0 : c.gradients.bits}};
+
+    double gradient_bits() const { return c.forward_only ? 16.0 : c.gradients.bits; }
+    double row_bytes(double bits) const {
+        return static_cast<double>(s.model.shape.hidden) * bits / 8;
+    }
     // For the quantized linear layers; the others stay in bf16.
-    double quantized = 0;
-    for (const linear_layer& l : linear_layers(s.model.shape)) {
-        const bool in_scope = l.is == work::mlp ? c.mlp : c.attention;
-        const double count = static_cast<double>(l.out) * static_cast<double>(l.in) *
-                             static_cast<double>(s.model.shape.layers);
-        quantized += count * (in_scope ? c.weights.bits : 16.0) / 8;
+    double weight_bytes() const {
+        double quantized = 0;
+        for (const linear_layer& l : linear_layers(s.model.shape)) {
+            const bool in_scope = l.is == work::mlp ? c.mlp : c.attention;
+            const double count = static_cast<double>(l.out) * static_cast<double>(l.in) *
+                                 static_cast<double>(s.model.shape.layers);
+            quantized += count * (in_scope ? c.weights.bits : 16.0) / 8;
+        }
+        return quantized;
     }
-    r.emplace_back("weight_bytes", quantized);
-    r.emplace_back("activation_bytes", hidden * c.activations.bits / 8);
-    r.emplace_back("gradient_bytes", hidden * (c.forward_only ? 16.0 : c.gradients.bits) / 8);
-    return r;
-}
+};
+constexpr std::array configuration_members = std::to_array<report::declared<projected>>({
+    {"configuration", "string", "", [](auto& r) { return r.c.name; }},
+    {"speedup", "number", "over bf16", [](auto& r) { return r.p.speedup(); }},
+    {"time", "number", "of the bf16 step", [](auto& r) { return r.p.time(); }},
+    {"mlp", "number", "time of its linear layers", [](auto& r) { return r.p.mlp; }},
+    {"attention", "number", "time of its linear layers", [](auto& r) { return r.p.attention; }},
+    {"rest", "number", "time of all else", [](auto& r) { return r.p.rest; }},
+    {"overhead", "number", "time", [](auto& r) { return r.p.overhead; }},
+    {"seconds", "number?", "where times were measured",
+     [](auto& r) {
+         return r.s.measured ? report::value(r.p.time() * r.s.measured->seconds) : report::value();
+     }},
+    {"published", "number?", "the speed-up that is compared with",
+     [](auto& r) { return r.t ? report::value(r.t->speedup) : report::value(); }},
+    {"difference", "number?", "speedup / published - 1",
+     [](auto& r) {
+         return r.t ? report::value(r.p.speedup() / r.t->speedup - 1) : report::value();
+     }},
+    {"fitted", "boolean?", "fitted to published, not compared alone; null: nothing was fitted",
+     [](auto& r) {
+         return r.t && !r.s.solved.empty() ? report::value(!r.t->check) : report::value();
+     }},
+    {"weights", "string", "format", [](auto& r) { return r.c.weights.name; }},
+    {"activations", "string", "format", [](auto& r) { return r.c.activations.name; }},
+    {"gradients", "string", "format",
+     [](auto& r) { return r.c.forward_only ? std::string("bf16") : r.c.gradients.name; }},
+    {"weight_bits", "amount", "an element, scales included",
+     [](auto& r) { return r.c.weights.bits; }},
+    {"activation_bits", "amount", "", [](auto& r) { return r.c.activations.bits; }},
+    {"gradient_bits", "amount", "", [](auto& r) { return r.gradient_bits(); }},
+    {"weight_bytes", "amount", "of all linear layers", [](auto& r) { return r.weight_bytes(); }},
+    {"activation_bytes", "amount", "a token, from one block to the next",
+     [](auto& r) { return r.row_bytes(r.c.activations.bits); }},
+    {"gradient_bytes", "amount", "the same of gradients",
+     [](auto& r) { return r.row_bytes(r.gradient_bits()); }},
+});
 
-std::vector<record> parameter_records(const study& s) {
-    std::vector<record> rows;
-    for (const solved_parameter& p : s.solved) {
-        rows.push_back(
-            {{"parameter", p.name}, {"value", p.value}, {"low", p.low}, {"high", p.high}});
-    }
-    return rows;
-}
+constexpr std::array parameter_members = std::to_array<report::declared<solved_parameter>>({
+    {"parameter", "string", "", [](auto& p) { return p.name; }},
+    {"value", "number", "", [](auto& p) { return p.value; }},
+    {"low", "number", "over all that the given speed-ups may be rounded from",
+     [](auto& p) { return p.low; }},
+    {"high", "number", "", [](auto& p) { return p.high; }},
+});
 
-std::vector<record> sensitivity_records(const study& s) {
-    std::vector<record> rows;
+struct sensitivity {
+    const std::string &configuration, &parameter;
+    double value, change;
+};
+constexpr std::array sensitivity_members = std::to_array<report::declared<sensitivity>>({
+    {"configuration", "string", "", [](auto& x) { return x.configuration; }},
+    {"parameter", "string", "", [](auto& x) { return x.parameter; }},
+    {"value", "number", "", [](auto& x) { return x.value; }},
+    {"change", "number", "of the speed-up, where the parameter grows by 1 %",
+     [](auto& x) { return x.change; }},
+});
+
+report::list sensitivities_of(const study& s) {
+    report::list rows;
     constexpr double change = 0.01;
     for (const configuration& c : s.configurations) {
         const double before = speedup_of(s, c);
@@ -243,13 +308,40 @@ std::vector<record> sensitivity_records(const study& s) {
             const double now = parameter_of(s.model.shape, s.with, name);
             set_parameter(s.model.shape, more, name, now * (1 + change));
             const double after = project(s.model.shape, more, c).speedup();
-            rows.push_back({{"configuration", c.name},
-                            {"parameter", name},
-                            {"value", now},
-                            {"change", after / before - 1}});
+            rows.emplace_back(
+                report::written(sensitivity_members, {c.name, name, now, after / before - 1}));
         }
     }
     return rows;
+}
+
+constexpr std::array tail_members = std::to_array<report::declared<study>>({
+    {"parameters", "[#parameter]", "that --solve fitted",
+     [](auto& s) { return report::listed(parameter_members, s.solved); }},
+    {"sensitivity", "[#sensitivity]", "", [](auto& s) { return sensitivities_of(s); }},
+});
+
+}  // namespace
+
+record head_of(const study& s) { return report::written(head_members, s); }
+record tail_of(const study& s) { return report::written(tail_members, s); }
+record configuration_record(const study& s, const configuration& c) {
+    return report::written(configuration_members, {s, c});
+}
+
+report::document_schema project_schema() {
+    return report::document_schema("mx.project/1", "mx study speedups",
+                                   "The time of a training step, projected.")
+        .members(head_members)
+        .member({"results", "[#configuration]", "a configuration each"})
+        .members(tail_members)
+        .member({"verdict", "[string]", "what the command says, a sentence each"})
+        .define("model", model_members)
+        .define("assumptions", assumption_members)
+        .define("work", work_members)
+        .define("configuration", configuration_members)
+        .define("parameter", parameter_members)
+        .define("sensitivity", sensitivity_members);
 }
 
 std::vector<std::string> projection_summary(const study& s) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "libmx/report/record.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/studies/project/measured.hpp"
 #include "libmx/studies/project/solve.hpp"
 
@@ -24,14 +24,13 @@ struct study {
     double tokens = default_sequence;  ///< of a step, where times are measured
 };
 
-report::record model_record(const study& s);
-report::record assumptions_record(const study& s);
-/// One record per class of work: FLOP and share of the total.
-std::vector<report::record> work_records(const study& s);
+/// Model, assumptions and work by class.
+report::record head_of(const study& s);
 report::record configuration_record(const study& s, const configuration& c);
-std::vector<report::record> parameter_records(const study& s);
-/// The change of each speed-up if a parameter grows by 1 %.
-std::vector<report::record> sensitivity_records(const study& s);
+/// Fitted parameters, and the change of each speed-up if a parameter grows by 1 %.
+report::record tail_of(const study& s);
+/// The schema mx.project/1.
+report::document_schema project_schema();
 
 /// Sentences about the projection: the source of the shares, and speed-ups that no rates explain.
 std::vector<std::string> projection_summary(const study& s);

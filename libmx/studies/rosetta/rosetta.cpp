@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <deque>
 #include <mutex>
+#include <optional>
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
@@ -363,33 +365,79 @@ void rosetta_counts::merge(const rosetta_counts& other) {
     for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i].merge(other.pairs[i]);
 }
 
+namespace {
+
+struct compared_pair {
+    const rosetta_counts& all;
+    const rosetta_pair& of;
+    const std::string &a, &b;
+
+    std::optional<double> root(const base::exact_sum& sum) const {
+        if (of.compared == 0) return {};
+        return std::sqrt(sum.value() / static_cast<double>(of.compared));
+    }
+    report::value cost(const crossed_errors& e) const {
+        return of.compared == 0 ? report::value() : ratio(e.crossed.value(), e.own.value());
+    }
+};
+constexpr std::array pair_members = std::to_array<report::declared<compared_pair>>({
+    {"recipe_a", "string", "", [](auto& p) { return p.a; }},
+    {"recipe_b", "string", "", [](auto& p) { return p.b; }},
+    {"blocks", "count", "", [](auto& p) { return p.all.blocks; }},
+    {"scales_differ", "count", "blocks with different scale bytes",
+     [](auto& p) { return p.of.scales_differ; }},
+    {"scale_difference_rate", "share?", "",
+     [](auto& p) { return share(p.of.scales_differ, p.all.blocks); }},
+    {"elements", "count", "", [](auto& p) { return p.all.elements; }},
+    {"codes_differ", "count", "elements with different codes",
+     [](auto& p) { return p.of.codes_differ; }},
+    {"code_difference_rate", "share?", "",
+     [](auto& p) { return share(p.of.codes_differ, p.all.elements); }},
+    {"values_differ", "count", "elements with different decoded values; -0 and 0 are the same",
+     [](auto& p) { return p.of.values_differ; }},
+    {"value_difference_rate", "share?", "",
+     [](auto& p) { return share(p.of.values_differ, p.all.elements); }},
+    {"compared", "count", "finite elements that errors are over",
+     [](auto& p) { return p.of.compared; }},
+    {"rmse_a", "amount?", "", [](auto& p) { return p.root(p.of.a_read_by_b.own); }},
+    {"rmse_b", "amount?", "", [](auto& p) { return p.root(p.of.b_read_by_a.own); }},
+    {"rmse_a_read_by_b", "amount?", "codes of a under the scales of b",
+     [](auto& p) { return p.root(p.of.a_read_by_b.crossed); }},
+    {"rmse_b_read_by_a", "amount?", "", [](auto& p) { return p.root(p.of.b_read_by_a.crossed); }},
+    {"cost_a_read_by_b", "amount?", "over rmse_a",
+     [](auto& p) { return p.cost(p.of.a_read_by_b); }},
+    {"cost_b_read_by_a", "amount?", "", [](auto& p) { return p.cost(p.of.b_read_by_a); }},
+});
+
+constexpr std::array place_members{
+    report::member_type{"file", "@members#file", ""},
+    report::member_type{"tensor", "@members#tensor", ""},
+};
+
+}  // namespace
+
 report::record pair_record(const rosetta_counts& c, std::size_t a, std::size_t b,
                            const std::vector<std::string>& names) {
     const rosetta_pair& p = c.pairs[analysis::pair_index(a, b, names.size())];
-    const auto root = [&](const base::exact_sum& sum) -> report::value {
-        if (p.compared == 0) return {};
-        return std::sqrt(sum.value() / static_cast<double>(p.compared));
-    };
-    const auto cost = [&](const crossed_errors& e) {
-        return p.compared == 0 ? report::value() : ratio(e.crossed.value(), e.own.value());
-    };
-    return {{"recipe_a", names[a]},
-            {"recipe_b", names[b]},
-            {"blocks", tally(c.blocks)},
-            {"scales_differ", tally(p.scales_differ)},
-            {"scale_difference_rate", share(p.scales_differ, c.blocks)},
-            {"elements", tally(c.elements)},
-            {"codes_differ", tally(p.codes_differ)},
-            {"code_difference_rate", share(p.codes_differ, c.elements)},
-            {"values_differ", tally(p.values_differ)},
-            {"value_difference_rate", share(p.values_differ, c.elements)},
-            {"compared", tally(p.compared)},
-            {"rmse_a", root(p.a_read_by_b.own)},
-            {"rmse_b", root(p.b_read_by_a.own)},
-            {"rmse_a_read_by_b", root(p.a_read_by_b.crossed)},
-            {"rmse_b_read_by_a", root(p.b_read_by_a.crossed)},
-            {"cost_a_read_by_b", cost(p.a_read_by_b)},
-            {"cost_b_read_by_a", cost(p.b_read_by_a)}};
+    return report::written(pair_members, {c, p, names[a], names[b]});
+}
+
+const std::array<report::declared<engine::skipped_tensor>, 3> skipped_members{{
+    {"file", "string", "", [](auto& s) { return s.file; }},
+    {"tensor", "string", "", [](auto& s) { return s.tensor; }},
+    {"reason", "string", "", [](auto& s) { return s.reason; }},
+}};
+
+report::document_schema rosetta_schema() {
+    return report::document_schema("mx.rosetta/1", "mx rosetta: recipes compared",
+                                   "Where the bytes of scale rules and dialects differ.")
+        .member({"inputs", "[@common#input]", "files that were read, in the order given"})
+        .member({"results", "[#tensor_pair]", "a tensor under two recipes each"})
+        .member({"summary", "[#pair]", "two recipes over all tensors each"})
+        .member({"skipped", "[#skipped]", "tensors that were not compared"})
+        .define("tensor_pair", report::member_list().add(place_members).add(pair_members))
+        .define("pair", pair_members)
+        .define("skipped", skipped_members);
 }
 
 rosetta_result compare_bytes(const std::vector<engine::tensor_ref>& tensors,

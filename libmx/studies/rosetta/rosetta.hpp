@@ -3,6 +3,7 @@
 // tensor, and measures the error of decoding the codes of one with the scales of the other.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "libmx/engine/control.hpp"
 #include "libmx/engine/model.hpp"
 #include "libmx/engine/skip.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/report/record_list.hpp"
 
 namespace mx::rosetta {
@@ -54,6 +56,10 @@ struct rosetta_result {
 /// The record of a pair: shares, R-MSEs and their ratios (null where undefined).
 report::record pair_record(const rosetta_counts& c, std::size_t a, std::size_t b,
                            const std::vector<std::string>& names);
+/// Of what could not be compared.
+extern const std::array<report::declared<engine::skipped_tensor>, 3> skipped_members;
+/// The schema mx.rosetta/1.
+report::document_schema rosetta_schema();
 
 /// The recipes that `mx rosetta` compares by default: every scale rule and every dialect that
 /// applies to blocks of `element` under scales of `scale_format`, except those that draw random

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <deque>
 #include <map>
@@ -375,42 +376,88 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
     return results;
 }
 
-report::record origin_record(const origin_result& result, const origin_row& row) {
-    using report::tally;
+namespace {
+
+struct judged_recipe {
+    const origin_result& of;
+    const origin_row& row;
     const top_frequency* rare = evidence_against(row.tops);
-    const auto compared = [&](std::uint64_t n) {
-        return result.compared ? tally(n) : report::value();
-    };
-    return {
-        {"file", result.tensor.codes.info().file},
-        {"tensor", result.tensor.name},
-        {"recipe", codec::to_string(row.recipe)},
-        {"blocks", tally(result.blocks)},
-        {"elements", tally(result.elements)},
-        {"zero_blocks", tally(result.zero_blocks)},
-        {"nan_scales", tally(result.nan_scales)},
-        {"unjudged_blocks", tally(result.unjudged)},
-        {"blocks_excluding", tally(row.excluded)},
-        {"zero_blocks_excluding", tally(row.excluded_zero)},
-        {"first_excluding_block", row.excluded != 0 ? tally(row.first_excluded) : report::value()},
-        {"possible", row.excluded == 0},
-        {"unlikely", rare != nullptr},
-        {"rare_code",
-         rare != nullptr ? value_of_top(*result.tensor.element, *rare) : report::value()},
-        {"rare_code_blocks", rare != nullptr ? tally(rare->found) : report::value()},
-        {"rare_code_expected", rare != nullptr ? report::to_value(rare->least) : report::value()},
-        {"largest_scale",
-         result.largest_scale < 0
-             ? report::value()
-             : report::to_value(format::decode_scale(
-                   *result.tensor.scale_format, static_cast<std::uint32_t>(result.largest_scale)))},
-        {"tensor_scale_differs", result.compared && result.tensor.outer
-                                     ? report::value(row.tensor_scale_differs)
-                                     : report::value()},
-        {"scales_differ", compared(row.scales_differ)},
-        {"codes_differ", compared(row.codes_differ)},
-        {"codes_differ_swapped",
-         result.nibbles ? tally(row.codes_differ_swapped) : report::value()}};
+
+    report::value compared(std::uint64_t n) const {
+        return of.compared ? report::tally(n) : report::value();
+    }
+};
+constexpr std::array origin_members = std::to_array<report::declared<judged_recipe>>({
+    {"file", "@members#file", "", [](auto& r) { return r.of.tensor.codes.info().file; }},
+    {"tensor", "@members#tensor", "", [](auto& r) { return r.of.tensor.name; }},
+    {"recipe", "string", "", [](auto& r) { return codec::to_string(r.row.recipe); }},
+    {"blocks", "count", "", [](auto& r) { return r.of.blocks; }},
+    {"elements", "count", "", [](auto& r) { return r.of.elements; }},
+    {"zero_blocks", "count", "blocks whose codes are all zero",
+     [](auto& r) { return r.of.zero_blocks; }},
+    {"nan_scales", "count", "", [](auto& r) { return r.of.nan_scales; }},
+    {"unjudged_blocks", "count", "blocks that tell nothing", [](auto& r) { return r.of.unjudged; }},
+    {"blocks_excluding", "count", "blocks that the recipe cannot have made",
+     [](auto& r) { return r.row.excluded; }},
+    {"zero_blocks_excluding", "count", "of them, blocks of zeros",
+     [](auto& r) { return r.row.excluded_zero; }},
+    {"first_excluding_block", "count?", "index of the first",
+     [](auto& r) {
+         return r.row.excluded != 0 ? report::tally(r.row.first_excluded) : report::value();
+     }},
+    {"possible", "boolean", "no block excludes it", [](auto& r) { return r.row.excluded == 0; }},
+    {"unlikely", "boolean", "a largest code that it often leaves is too rare; see rare_code",
+     [](auto& r) { return r.rare != nullptr; }},
+    {"rare_code", "number?", "the value of that code",
+     [](auto& r) {
+         return r.rare ? report::value(value_of_top(*r.of.tensor.element, *r.rare))
+                       : report::value();
+     }},
+    {"rare_code_blocks", "count?", "blocks whose largest code it is",
+     [](auto& r) { return r.rare ? report::tally(r.rare->found) : report::value(); }},
+    {"rare_code_expected", "amount?",
+     "how many there are at the least if the logarithms of the block maxima have a density with a "
+     "single peak; of four-over-six, one block in 16",
+     [](auto& r) { return r.rare ? report::to_value(r.rare->least) : report::value(); }},
+    {"largest_scale", "number?", "largest block scale that is no NaN",
+     [](auto& r) {
+         if (r.of.largest_scale < 0) return report::value();
+         return report::to_value(format::decode_scale(
+             *r.of.tensor.scale_format, static_cast<std::uint32_t>(r.of.largest_scale)));
+     }},
+    {"tensor_scale_differs", "boolean?",
+     "with --original: the file's tensor scale is not the one of the recipe; blocks are compared "
+     "under that of the file",
+     [](auto& r) {
+         return r.of.compared && r.of.tensor.outer ? report::value(r.row.tensor_scale_differs)
+                                                   : report::value();
+     }},
+    {"scales_differ", "count?", "with --original: blocks with another scale",
+     [](auto& r) { return r.compared(r.row.scales_differ); }},
+    {"codes_differ", "count?", "with --original: elements with another code",
+     [](auto& r) { return r.compared(r.row.codes_differ); }},
+    {"codes_differ_swapped", "count?",
+     "with --original, of two codes a byte: elements with another code when the codes of each "
+     "byte change places",
+     [](auto& r) {
+         return r.of.nibbles ? report::tally(r.row.codes_differ_swapped) : report::value();
+     }},
+});
+
+}  // namespace
+
+report::record origin_record(const origin_result& result, const origin_row& row) {
+    return report::written(origin_members, {result, row});
+}
+
+report::document_schema origins_schema() {
+    return report::document_schema("mx.origins/1", "mx rosetta: origin of quantized tensors",
+                                   "Which recipes can have made a file's scales and codes.")
+        .member({"inputs", "[@common#input]", "files that were read, in the order given"})
+        .member({"results", "[#origin]", "a tensor and a recipe each"})
+        .member({"skipped", "[#skipped]", "quantized tensors whose bytes no recipe explains"})
+        .define("origin", origin_members)
+        .define("skipped", skipped_members);
 }
 
 }  // namespace mx::rosetta

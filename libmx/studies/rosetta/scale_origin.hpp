@@ -14,7 +14,7 @@
 #include "libmx/engine/model.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/io/sources.hpp"
-#include "libmx/report/record.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/studies/rosetta/top_frequencies.hpp"
 
 namespace mx::rosetta {
@@ -91,5 +91,7 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
 
 /// One record per tensor and recipe.
 report::record origin_record(const origin_result& result, const origin_row& row);
+/// The schema mx.origins/1.
+report::document_schema origins_schema();
 
 }  // namespace mx::rosetta

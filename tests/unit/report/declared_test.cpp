@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libmx/report/declared.hpp"
 #include "libmx/report/json_line.hpp"
@@ -31,6 +32,18 @@ std::string text_of(const document_schema& s) {
 bool states(const document_schema& s, std::string_view text) {
     return text_of(s).find(text) != std::string::npos;
 }
+
+struct reading {
+    bool taken;
+    std::optional<double> value;
+    std::string note;
+};
+constexpr std::array reading_members = std::to_array<declared<reading>>({
+    {"note", "string", "",
+     [](auto& r) { return r.note.empty() ? mx::report::value() : to_value(r.note); }, false},
+    {"value", "number?", "", [](auto& r) { return only_if(r.taken, r.value); }, false},
+    {"words", "any", "", [](auto&) { return "x"; }},
+});
 
 const document_schema empty("mx.points/1", "", "");
 
@@ -77,4 +90,25 @@ TEST_CASE("members that come together need each other, and conditions are stated
     CHECK(states(s, R"("dependentRequired":{"a":["b","c"],"b":["a"],"c":["a"]})"));
     CHECK(states(document_schema(empty).condition("not", {{"required", list{std::string("a")}}}),
                  R"("not":{"required":["a"]})"));
+}
+
+TEST_CASE("members that are not always there are left out, and null where they may be") {
+    CHECK(json_line(written(reading_members, {false, 2.0, ""})) == R"({"words":"x"})");
+    CHECK(json_line(written(reading_members, {true, {}, "cold"})) ==
+          R"({"note":"cold","value":null,"words":"x"})");
+    const std::vector<reading> two{{true, 1.5, ""}, {false, {}, ""}};
+    CHECK(json_line({{"all", listed(reading_members, two)}}) ==
+          R"({"all":[{"value":1.5,"words":"x"},{"words":"x"}]})");
+}
+
+TEST_CASE("schemas state any value, one of several records, and tools that need not be named") {
+    const std::string text = document_schema("mx.a/1", "a", "", false)
+                                 .member({"results", "[#reading|#other]", ""})
+                                 .define("reading", reading_members)
+                                 .text();
+    CHECK(text.find(R"("words": {})") != std::string::npos);
+    CHECK(text.find("\"anyOf\": [\n") != std::string::npos);
+    CHECK(text.find(R"("$ref": "#/$defs/other")") != std::string::npos);
+    CHECK(text.find("\"required\": [\n    \"schema\",\n    \"results\"\n  ]") != std::string::npos);
+    CHECK(text.find("\"required\": [\n        \"words\"\n      ]") != std::string::npos);
 }
