@@ -41,9 +41,8 @@ class analysis_visitor final : public totals_visitor {
         }
     }
 
-    void exchange_job(const engine::run_batch& b, std::size_t job,
-                      base::tally_text& with) override {
-        totals_visitor::exchange_job(b, job, with);
+    void serialize_job(const engine::run_batch& b, std::size_t job, base::archive& with) override {
+        totals_visitor::serialize_job(b, job, with);
         with.set(spreads_[b.jobs[job].tensor]);
     }
 

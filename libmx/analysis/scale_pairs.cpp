@@ -87,8 +87,8 @@ void scale_pair_counter::begin(const engine::run_batch& b) {
     of_tensors_.assign(b.tensors.size(), none_of(groups_));
 }
 
-void scale_pair_counter::exchange_tensor(const engine::run_batch&, std::size_t tensor,
-                                         base::tally_text& with) {
+void scale_pair_counter::serialize_tensor(const engine::run_batch&, std::size_t tensor,
+                                          base::archive& with) {
     for (scale_pairs& p : of_tensors_[tensor]) {
         with.add(p.blocks);
         for (std::uint64_t& n : p.differ) with.add(n);

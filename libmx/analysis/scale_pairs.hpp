@@ -36,9 +36,9 @@ class scale_pair_counter final : public engine::visitor {
     std::optional<codec::recipe_request> beside_counts(const engine::run_job& j) const override;
     void begin(const engine::run_batch& b) override;
     std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;
-    void exchange_tensor(const engine::run_batch& b, std::size_t tensor,
-                         base::tally_text& with) override;
-    void exchange_job(const engine::run_batch&, std::size_t, base::tally_text&) override {}
+    void serialize_tensor(const engine::run_batch& b, std::size_t tensor,
+                          base::archive& with) override;
+    void serialize_job(const engine::run_batch&, std::size_t, base::archive&) override {}
     void end(const engine::run_batch& b) override;
     /// By group, over all tensors.
     const std::vector<scale_pairs>& counts() const { return counts_; }

@@ -119,10 +119,9 @@ void totals_visitor::begin(const engine::run_batch& b) {
     }
 }
 
-void totals_visitor::exchange_job(const engine::run_batch&, std::size_t job,
-                                  base::tally_text& with) {
+void totals_visitor::serialize_job(const engine::run_batch&, std::size_t job, base::archive& with) {
     shared_totals& s = *sums_[job];
-    s.totals.exchange(with);
+    s.totals.serialize(with);
     // What parts were asked for, of which the whole may use less.
     std::uint64_t histograms = histograms_ ? 1 : 0, parts = parts_ ? 1 : 0;
     with.set(histograms);
@@ -131,9 +130,9 @@ void totals_visitor::exchange_job(const engine::run_batch&, std::size_t job,
         throw base::error(base::error_kind::input, "a part was asked for less than the whole");
     }
     if (histograms == 0) return;
-    if (s.histograms) return s.histograms->exchange(with);
+    if (s.histograms) return s.histograms->serialize(with);
     const auto unused = std::make_unique<metrics::histograms>();
-    unused->exchange(with);
+    unused->serialize(with);
 }
 
 std::unique_ptr<engine::panel_visitor> totals_visitor::visit(const engine::run_panel& p) {

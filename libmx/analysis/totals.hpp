@@ -33,7 +33,7 @@ class totals_visitor : public engine::visitor {
     std::size_t tensors_at_once() const override;
     codec::recipe_request requested(const engine::run_job&) const override;
     void begin(const engine::run_batch& b) override;
-    void exchange_job(const engine::run_batch& b, std::size_t job, base::tally_text& with) override;
+    void serialize_job(const engine::run_batch& b, std::size_t job, base::archive& with) override;
     std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;
     std::optional<codec::recipe_request> beside_counts(const engine::run_job&) const override;
     void total(const engine::run_batch& b, std::size_t job, const block::segment_stats& s) override;

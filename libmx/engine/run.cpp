@@ -247,21 +247,21 @@ class tensor_run {
                          b.inexact[t],
                          {},
                          {}};
-            base::tally_text own;
-            for (visitor* v : visitors_) v->exchange_tensor(b, t, own);
+            base::archive own;
+            for (visitor* v : visitors_) v->serialize_tensor(b, t, own);
             s.own = own.text();
             for (std::size_t j = first; j < end; ++j) {
-                base::tally_text text;
-                exchange(b, j, text);
+                base::archive text;
+                serialize(b, j, text);
                 s.jobs.push_back(text.text());
             }
             request_.share->sums.push_back(std::move(s));
         });
     }
 
-    void exchange(batch_at_work& b, std::size_t job, base::tally_text& with) {
+    void serialize(batch_at_work& b, std::size_t job, base::archive& with) {
         for (codec::tensor_facts& f : b.facts[job]) with.raise(f.amax_bits);
-        for (visitor* v : visitors_) v->exchange_job(b, job, with);
+        for (visitor* v : visitors_) v->serialize_job(b, job, with);
     }
 
     // Combines the batch from the parts' results.
@@ -285,12 +285,12 @@ class tensor_run {
                                           "a part holds sums of other recipes");
                     }
                     b.inexact[t] += s.inexact;
-                    base::tally_text own(s.own);
-                    for (visitor* v : visitors_) v->exchange_tensor(b, t, own);
+                    base::archive own(s.own);
+                    for (visitor* v : visitors_) v->serialize_tensor(b, t, own);
                     own.end();
                     for (std::size_t j = first; j < end; ++j) {
-                        base::tally_text text(s.jobs[j - first]);
-                        exchange(b, j, text);
+                        base::archive text(s.jobs[j - first]);
+                        serialize(b, j, text);
                         text.end();
                     }
                 } catch (const base::error& e) {
@@ -633,7 +633,7 @@ class tensor_run {
 
 }  // namespace
 
-void visitor::exchange_job(const run_batch&, std::size_t, base::tally_text&) {
+void visitor::serialize_job(const run_batch&, std::size_t, base::archive&) {
     base::refuse("this cannot be done in parts: leave --shard out");
 }
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "libmx/base/tally_text.hpp"
+#include "libmx/base/archive.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/control.hpp"
@@ -115,8 +115,8 @@ class visitor {
     virtual void end(const run_batch&) {}
     /// For runs in parts: returns the results for a tensor of the batch that belong to no job, and
     /// for a job. Called between begin() and end().
-    virtual void exchange_tensor(const run_batch&, std::size_t /*tensor*/, base::tally_text&) {}
-    virtual void exchange_job(const run_batch&, std::size_t /*job*/, base::tally_text&);
+    virtual void serialize_tensor(const run_batch&, std::size_t /*tensor*/, base::archive&) {}
+    virtual void serialize_job(const run_batch&, std::size_t /*job*/, base::archive&);
 };
 
 struct run_options {

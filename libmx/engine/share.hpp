@@ -57,7 +57,7 @@ struct piece_sums {
     std::uint64_t bytes = 0;        ///< stored, of the piece
     bool whole = true;              ///< the piece is all of the tensor
     std::uint64_t inexact = 0;      ///< values that widening rounded
-    std::string own;                ///< what visitors said of the tensor (base::tally_text)
+    std::string own;                ///< what visitors said of the tensor (base::archive)
     std::vector<std::string> jobs;  ///< and of its jobs
 };
 

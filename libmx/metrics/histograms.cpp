@@ -117,7 +117,7 @@ void histogram_tally::flush(histograms& h) {
     *this = {};
 }
 
-void histograms::exchange(base::tally_text& with) {
+void histograms::serialize(base::archive& with) {
     with.add(std::span(codes));
     with.add(std::span(scales));
     with.add(std::span(amax_mantissa));

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "libmx/base/tally_text.hpp"
+#include "libmx/base/archive.hpp"
 
 namespace mx::metrics {
 
@@ -29,7 +29,7 @@ struct histograms {
     std::array<std::uint64_t, spread_bins> spread{};           ///< blocks with finite amax != 0
 
     void merge(const histograms& other);
-    void exchange(base::tally_text& with);  ///< hands over all counts
+    void serialize(base::archive& with);  ///< all counts
 };
 
 /// The block properties that the histograms need (see block::block_stats).

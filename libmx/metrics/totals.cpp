@@ -28,7 +28,7 @@ void totals::merge(const totals& other) {
     largest_outer = std::max(largest_outer, other.largest_outer);
 }
 
-void totals::exchange(base::tally_text& with) {
+void totals::serialize(base::archive& with) {
     const auto add = [&](auto& figure) { with.add(figure); };
     block::each_count(add, count);
     with.add(count.dequant_overflow);

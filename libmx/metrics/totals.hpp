@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "libmx/base/tally_text.hpp"
+#include "libmx/base/archive.hpp"
 #include "libmx/block/segment_stats.hpp"
 
 namespace mx::metrics {
@@ -48,7 +48,7 @@ struct totals {
     void add_outer(float scale);
     void merge(const totals& other);
     /// Returns what merge() adds, without histograms.
-    void exchange(base::tally_text& with);
+    void serialize(base::archive& with);
 };
 
 }  // namespace mx::metrics

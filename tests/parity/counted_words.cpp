@@ -305,8 +305,8 @@ TEST_CASE("counts: an analysis that counts has the figures of one that does not"
         const mx::analysis::matrix whole{m.type, m.bytes.data(), m.rows, m.cols, "m"};
         for (const auto& one : mx::analysis::analyze_matrix(whole, recipes, false, control, true)) {
             mx::metrics::totals totals = one.totals;
-            mx::base::tally_text text;
-            totals.exchange(text);
+            mx::base::archive text;
+            totals.serialize(text);
             out.push_back(text.text());
         }
         return out;

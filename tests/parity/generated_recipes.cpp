@@ -8,8 +8,8 @@
 #include <set>
 
 #include "libmx/analysis/analyze.hpp"
+#include "libmx/base/archive.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/base/tally_text.hpp"
 #include "libmx/codec/recipe_keys.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/format/block_formats.hpp"
@@ -255,8 +255,8 @@ words totals_by(const backend& b, const stored_matrix& m, std::span<const recipe
     for (const auto& one : mx::analysis::analyze_matrix(whole, recipes, turn / 3 % 2 == 0, control,
                                                         turn / 4 % 2 == 0)) {
         mx::metrics::totals totals = one.totals;
-        mx::base::tally_text text;
-        totals.exchange(text);
+        mx::base::archive text;
+        totals.serialize(text);
         out.push_back(text.text());
         if (!one.histograms) continue;
         const auto* bytes = reinterpret_cast<const char*>(one.histograms.get());

@@ -138,9 +138,9 @@ class block_tally {
     }
 
     // Exchanges the numbers that merge() adds.
-    void exchange(base::tally_text& with) {
-        totals_.exchange(with);
-        spread_.exchange(with);
+    void serialize(base::archive& with) {
+        totals_.serialize(with);
+        spread_.serialize(with);
         for (std::uint64_t* n : {&with_maximum_, &in_zone_, &overflowing_, &saturating_}) {
             with.add(*n);
         }
@@ -152,7 +152,7 @@ class block_tally {
         const std::vector<bad_block> worst = with.reads() ? std::vector<bad_block>() : worst_;
         for (std::uint64_t i = 0; i < bad; ++i) {
             bad_block b = with.reads() ? bad_block() : worst[i];
-            exchange(b, with);
+            serialize(b, with);
             if (with.reads()) keep(b);
         }
         if (near == 0) return;
@@ -237,7 +237,7 @@ class block_tally {
         keep(bad);
     }
 
-    static void exchange(bad_block& b, base::tally_text& with) {
+    static void serialize(bad_block& b, base::archive& with) {
         auto what = static_cast<std::uint64_t>(b.what);
         std::uint64_t becomes = b.becomes ? 1 : 0;
         double value = b.becomes.value_or(0);
@@ -411,9 +411,8 @@ std::unique_ptr<engine::panel_visitor> block_surveyor::visit(const engine::run_p
     return std::make_unique<panel_survey>(recipes_, tallies_, p);
 }
 
-void block_surveyor::exchange_job(const engine::run_batch&, std::size_t job,
-                                  base::tally_text& with) {
-    tallies_[job]->tally.exchange(with);
+void block_surveyor::serialize_job(const engine::run_batch&, std::size_t job, base::archive& with) {
+    tallies_[job]->tally.serialize(with);
 }
 
 void block_surveyor::end(const engine::run_batch& b) {

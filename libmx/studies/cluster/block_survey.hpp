@@ -94,7 +94,7 @@ class block_surveyor final : public engine::visitor {
     void total(const engine::run_batch& b, std::size_t job, const block::segment_stats& s) override;
     void begin(const engine::run_batch& b) override;
     std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;
-    void exchange_job(const engine::run_batch& b, std::size_t job, base::tally_text& with) override;
+    void serialize_job(const engine::run_batch& b, std::size_t job, base::archive& with) override;
     void end(const engine::run_batch& b) override;
 
     /// After the run, the surveys of groups in their order, recipes innermost; of incomplete

@@ -121,12 +121,12 @@ class diff_visitor final : public engine::visitor {
         return compare_panel(p, values_[p.tensor - p.batch.first], codes_);
     }
 
-    void exchange_tensor(const engine::run_batch&, std::size_t tensor,
-                         base::tally_text& with) override {
-        for (value_figures& f : values_[tensor].figures) f.exchange(with);
+    void serialize_tensor(const engine::run_batch&, std::size_t tensor,
+                          base::archive& with) override {
+        for (value_figures& f : values_[tensor].figures) f.serialize(with);
     }
-    void exchange_job(const engine::run_batch&, std::size_t job, base::tally_text& with) override {
-        codes_[job]->figures.exchange(with);
+    void serialize_job(const engine::run_batch&, std::size_t job, base::archive& with) override {
+        codes_[job]->figures.serialize(with);
     }
 
     void end(const engine::run_batch& b) override {

@@ -181,7 +181,7 @@ void compared_tensor::merge(const compared_tensor& other) {
     codes.merge(other.codes);
 }
 
-void value_figures::exchange(base::tally_text& with) {
+void value_figures::serialize(base::archive& with) {
     with.add(elements);
     with.add(compared);
     with.add(changed);
@@ -190,7 +190,7 @@ void value_figures::exchange(base::tally_text& with) {
     for (base::exact_sum* s : {&a2, &b2, &ab, &difference2, &difference}) with.add(*s);
 }
 
-void move_figures::exchange(base::tally_text& with) {
+void move_figures::serialize(base::archive& with) {
     for (std::uint64_t* n :
          {&blocks, &scales_moved, &elements, &codes_moved, &elements_at_equal_scale,
           &moved_at_equal_scale, &followed, &flipped_back, &maxima, &falling_blocks}) {
@@ -199,7 +199,7 @@ void move_figures::exchange(base::tally_text& with) {
     with.raise(fastest_fall);
 }
 
-void dump_figures::exchange(base::tally_text& with) {
+void dump_figures::serialize(base::archive& with) {
     for (std::uint64_t* n : {&counted, &overflow, &clamp, &eligible_blocks, &saturated_blocks,
                              &maxima, &in_clamp_zone}) {
         with.add(*n);
@@ -207,9 +207,9 @@ void dump_figures::exchange(base::tally_text& with) {
     for (base::exact_sum* s : {&distance, &level, &falling}) with.add(*s);
 }
 
-void code_figures::exchange(base::tally_text& with) {
-    for (move_figures& m : moves) m.exchange(with);
-    for (dump_figures& d : dumps) d.exchange(with);
+void code_figures::serialize(base::archive& with) {
+    for (move_figures& m : moves) m.serialize(with);
+    for (dump_figures& d : dumps) d.serialize(with);
 }
 
 std::optional<double> falls_left(const move_figures& m) {

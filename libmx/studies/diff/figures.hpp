@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "libmx/base/archive.hpp"
 #include "libmx/base/exact_sum.hpp"
-#include "libmx/base/tally_text.hpp"
 #include "libmx/report/declared.hpp"
 
 namespace mx::diff {
@@ -25,7 +25,7 @@ struct value_figures {
     base::exact_sum a2, b2, ab, difference2, difference;  ///< differences are b - a
 
     void merge(const value_figures& other);
-    void exchange(base::tally_text& with);  ///< hands over what merge() adds
+    void serialize(base::archive& with);  ///< what merge() adds
 };
 
 /// The RMS of the differences divided by that of a; nullopt if a is zero.
@@ -55,7 +55,7 @@ struct move_figures {
     double fastest_fall = 0;
 
     void merge(const move_figures& other);
-    void exchange(base::tally_text& with);
+    void serialize(base::archive& with);
 };
 
 /// The number of falls as large as the last one after which the first block arrives; nullopt
@@ -78,7 +78,7 @@ struct dump_figures {
     base::exact_sum falling;
 
     void merge(const dump_figures& other);
-    void exchange(base::tally_text& with);
+    void serialize(base::archive& with);
 };
 
 /// A tensor under one recipe, through all dumps.
@@ -89,7 +89,7 @@ struct code_figures {
     explicit code_figures(std::size_t count = 0)
         : moves(count == 0 ? 0 : count - 1), dumps(count) {}
     void merge(const code_figures& other);
-    void exchange(base::tally_text& with);
+    void serialize(base::archive& with);
 };
 
 /// A tensor (or several together) under one recipe.

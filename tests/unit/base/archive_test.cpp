@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/base/tally_text.hpp"
+#include "libmx/base/archive.hpp"
 
 #include <cmath>
 #include <limits>
@@ -11,8 +11,8 @@
 #include "tests/catch.hpp"
 
 using namespace mx;
+using base::archive;
 using base::exact_sum;
-using base::tally_text;
 
 namespace {
 
@@ -72,7 +72,7 @@ TEST_CASE("figures that are handed over in several texts add up") {
         std::uint32_t top = 0;
         double most = 0;
         std::vector<std::uint64_t> bins = std::vector<std::uint64_t>(300);
-        void exchange(tally_text& with) {
+        void serialize(archive& with) {
             with.add(n);
             with.add(s);
             with.raise(top);
@@ -95,11 +95,11 @@ TEST_CASE("figures that are handed over in several texts add up") {
     b.bins[299] = 2;
     figures sum;
     for (figures* f : {&a, &b}) {
-        tally_text to;
-        f->exchange(to);
-        tally_text from(to.text());
+        archive to;
+        f->serialize(to);
+        archive from(to.text());
         CHECK(from.reads());
-        sum.exchange(from);
+        sum.serialize(from);
         CHECK_NOTHROW(from.end());
     }
     CHECK(sum.n == ~std::uint64_t{0} - 2);
@@ -115,7 +115,7 @@ TEST_CASE("figures that are handed over in several texts add up") {
 
 TEST_CASE("damaged texts are errors") {
     const auto read = [](const std::string& text) {
-        tally_text from(text);
+        archive from(text);
         std::uint64_t n = 0;
         std::uint32_t top = 0;
         double most = 0;

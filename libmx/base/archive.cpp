@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/base/tally_text.hpp"
+#include "libmx/base/archive.hpp"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 }  // namespace
 
-std::string_view tally_text::word() {
+std::string_view archive::word() {
     const std::size_t end = rest_.find(' ');
     if (end == std::string_view::npos) damaged("they end early");
     const std::string_view found = rest_.substr(0, end);
@@ -27,17 +27,17 @@ std::string_view tally_text::word() {
     return found;
 }
 
-std::uint64_t tally_text::read_number() {
+std::uint64_t archive::read_number() {
     const auto n = parsed<std::uint64_t>(word(), 16);
     if (!n) damaged("a count is not a number");
     return *n;
 }
 
-void tally_text::write_number(std::uint64_t n) {
+void archive::write_number(std::uint64_t n) {
     fmt::format_to(std::back_inserter(text_), "{:x} ", n);
 }
 
-void tally_text::add(std::uint64_t& n) {
+void archive::add(std::uint64_t& n) {
     if (reads_) {
         n += read_number();
     } else {
@@ -45,7 +45,7 @@ void tally_text::add(std::uint64_t& n) {
     }
 }
 
-void tally_text::set(std::uint64_t& n) {
+void archive::set(std::uint64_t& n) {
     if (reads_) {
         n = read_number();
     } else {
@@ -53,27 +53,27 @@ void tally_text::set(std::uint64_t& n) {
     }
 }
 
-void tally_text::set(double& x) {
+void archive::set(double& x) {
     std::uint64_t bits = bits_of(x);
     set(bits);
     x = double_from_bits(bits);
 }
 
-void tally_text::raise(std::uint32_t& n) {
+void archive::raise(std::uint32_t& n) {
     if (!reads_) return write_number(n);
     const std::uint64_t other = read_number();
     if (other > 0xffffffffu) damaged("a maximum is out of range");
     n = std::max(n, static_cast<std::uint32_t>(other));
 }
 
-void tally_text::raise(double& x) {
+void archive::raise(double& x) {
     double other = x;
     set(other);
     if (!(other >= 0)) damaged("a maximum is out of range");
     x = std::max(x, other);
 }
 
-void tally_text::add(exact_sum& s) {
+void archive::add(exact_sum& s) {
     if (!reads_) {
         text_ += s.text() + ' ';
         return;
@@ -83,7 +83,7 @@ void tally_text::add(exact_sum& s) {
     s.merge(other);
 }
 
-void tally_text::add(std::span<std::uint64_t> counts) {
+void archive::add(std::span<std::uint64_t> counts) {
     std::uint64_t filled = 0;
     for (const std::uint64_t n : counts) filled += n != 0 ? 1u : 0u;
     set(filled);
@@ -102,7 +102,7 @@ void tally_text::add(std::span<std::uint64_t> counts) {
     }
 }
 
-void tally_text::end() const {
+void archive::end() const {
     if (!rest_.empty()) damaged("they have more than the run requests");
 }
 

@@ -15,12 +15,12 @@ namespace mx::base {
 /// Figures in hexadecimal digits, each followed by a space. Writing appends the values; reading
 /// adds what was written, exactly, so that the order of several texts does not matter. Reading
 /// throws base::error (input) if the text contains anything else.
-class tally_text {
+class archive {
   public:
     /// Writes.
-    tally_text() = default;
+    archive() = default;
     /// Reads `from`, which must outlive this object.
-    explicit tally_text(std::string_view from) : rest_(from), reads_(true) {}
+    explicit archive(std::string_view from) : rest_(from), reads_(true) {}
 
     bool reads() const { return reads_; }
     const std::string& text() const { return text_; }
