@@ -13,7 +13,7 @@
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/text_tables.hpp"
-#include "libmx/engine/share.hpp"
+#include "libmx/engine/parts.hpp"
 
 namespace mx::analysis {
 namespace {

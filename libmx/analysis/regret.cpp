@@ -51,7 +51,7 @@ void add_regrets(result_list& results, const std::vector<engine::tensor_ref>& te
     static_cast<engine::run_request&>(searched) = request;
     searched.recipes = best_recipes(request.recipes);
     searched.groups = request.groups;
-    searched.share = nullptr;  // parts leave this to mx merge
+    searched.partial = nullptr;  // parts leave this to mx merge
     if (searched.recipes.empty()) return;
     const analysis best = analyze(tensors, searched, control);
 

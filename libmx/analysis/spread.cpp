@@ -64,7 +64,7 @@ std::vector<double> spreads_of(std::span<const engine::tensor_ref> tensors,
                                const engine::run_control& control) {
     std::vector<double> spreads(tensors.size(), std::numeric_limits<double>::quiet_NaN());
     std::vector<bool> looked_at(tensors.size(), true);
-    if (request.share) looked_at = request.share->looks_at({tensors.begin(), tensors.end()});
+    if (request.partial) looked_at = request.partial->looks_at({tensors.begin(), tensors.end()});
     std::vector<std::size_t> norms;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         if (looked_at[i] && request.roles.role_of(tensors[i].info()) == "norm") norms.push_back(i);

@@ -157,16 +157,16 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
                              [&](const engine::tensor_ref& t) { return t.file == readers[i]; });
         engine::require_names_once(own, request.paths[i]);
     }
-    request.share = share_of(o.parts);
+    request.partial = partial_run_of(o.parts);
     const part_inputs of(files, chosen, o.parts);
-    if (request.share) check_parts(o.parts, of, false);
+    if (request.partial) check_parts(o.parts, of, false);
     diff::diff_result result = diff::diff(readers, chosen, request, control);
 
     std::vector<diff::transposed_tensor> transposed;
-    if (two && !is_part(request.share)) transposed = diff::find_transposed(readers, chosen);
+    if (two && !is_part(request.partial)) transposed = diff::find_transposed(readers, chosen);
     report::document d;
     const bool reordered = request.paths != given;
-    if (!is_part(request.share)) d.sections = pages::diff_sections(result, request.labels, o.all);
+    if (!is_part(request.partial)) d.sections = pages::diff_sections(result, request.labels, o.all);
     d.sections.insert(
         d.sections.begin(),
         pages::order_section(request.labels, reordered ? diff::label_dumps(given, {}).text
@@ -195,8 +195,8 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
     d.tail.emplace_back("left_out", skipped_list(result.left_out));
     d.tail.emplace_back("transposed", report::listed(transposed_members, transposed));
     d.results = std::move(result.results);
-    if (is_part(request.share)) {
-        finish_part(d, o.parts, *request.share, of);
+    if (is_part(request.partial)) {
+        finish_part(d, o.parts, *request.partial, of);
     } else {
         pages::add_verdict(d);
     }

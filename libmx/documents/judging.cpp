@@ -9,7 +9,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/engine/contraction.hpp"
-#include "libmx/engine/share.hpp"
+#include "libmx/engine/parts.hpp"
 #include "libmx/engine/skip.hpp"
 
 namespace mx::documents {

@@ -120,8 +120,8 @@ measured_model::measured_model(const char* name, const measuring_options& o,
       control(around.control(with_recipes(r.recipes, o, opened.tensors, r.roles, baselines))) {
     basis_of(o.judging);  // files that cannot be read end a run before it begins
     r.distributions = r.distributions || o.page || o.parts.page_sums;
-    r.share = share_of(o.parts);
-    if (r.share) check_parts(o.parts, {opened.files, opened.tensors, o.parts}, o.page);
+    r.partial = partial_run_of(o.parts);
+    if (r.partial) check_parts(o.parts, {opened.files, opened.tensors, o.parts}, o.page);
 }
 
 report::record measured_model::head() const {
@@ -145,7 +145,7 @@ measured measured_model::finish(report::document d, const analysis::result_list&
         d.tail.emplace_back("tensor_scales", std::move(scales));
     }
     if (is_part()) {
-        finish_part(d, options.parts, *request.share,
+        finish_part(d, options.parts, *request.partial,
                     {opened.files, opened.tensors, options.parts});
         return {std::move(d), {}};
     }

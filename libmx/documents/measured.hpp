@@ -52,7 +52,7 @@ struct measured_model {
                    bool baselines = false);
 
     /// Whether only a part is measured: sections and statements about all tensors are left out.
-    bool is_part() const { return documents::is_part(request.share); }
+    bool is_part() const { return documents::is_part(request.partial); }
 
     /// Completes `d` with its head, what was skipped and the distributions. With `verdict_first`
     /// the sections begin with the verdict.

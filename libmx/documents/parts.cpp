@@ -102,7 +102,7 @@ std::vector<std::string> texts_in(const report::record& r, std::string_view name
     return texts;
 }
 
-engine::piece_sums sums_in(const report::record& r) {
+engine::range_sums sums_in(const report::record& r) {
     return {
         {static_cast<std::size_t>(count_of(r, "index")), count_of(r, "first"), count_of(r, "end")},
         report::text_of(r, "tensor"),
@@ -165,7 +165,7 @@ constexpr std::array head_members = std::to_array<report::declared<made_part>>({
      [](auto& p) { return p.inputs.tensors; }},
 });
 
-constexpr std::array sums_members = std::to_array<report::declared<engine::piece_sums>>({
+constexpr std::array sums_members = std::to_array<report::declared<engine::range_sums>>({
     {"tensor", "@members#tensor", "", [](auto& s) { return s.tensor; }},
     {"index", "count", "among the tensors of the run", [](auto& s) { return s.of.tensor; }},
     {"first", "count", "first element of the piece", [](auto& s) { return s.of.first; }},
@@ -272,14 +272,14 @@ std::vector<std::uint64_t> missing_parts(const std::vector<part_head>& heads) {
     return missing;
 }
 
-std::shared_ptr<engine::run_share> share_of(const part_options& o) {
-    auto share = std::make_shared<engine::run_share>();
+std::shared_ptr<engine::partial_run> partial_run_of(const part_options& o) {
+    auto partial = std::make_shared<engine::partial_run>();
     if (!o.shard.empty()) {
-        share->part = engine::parse_part(o.shard);
-        return share;
+        partial->part = engine::parse_part(o.shard);
+        return partial;
     }
     if (o.merged.empty()) return nullptr;
-    share->merges = true;
+    partial->merges = true;
     // The records follow from the sums.
     const report::read_options no_results{[](std::string_view) { return false; }};
     for (const std::string& path : o.merged) {
@@ -289,10 +289,10 @@ std::shared_ptr<engine::run_share> share_of(const part_options& o) {
         for (const report::value& v : *sums) {
             const auto* r = std::get_if<report::record>(&v);
             if (r == nullptr) no_part(path, "has no sums of a part");
-            share->sums.push_back(sums_in(*r));
+            partial->sums.push_back(sums_in(*r));
         }
     }
-    return share;
+    return partial;
 }
 
 std::string part_text(const part_options& o, const part_inputs& inputs, std::uint64_t bytes) {
@@ -341,21 +341,21 @@ void check_parts(const part_options& o, const part_inputs& now, bool with_page) 
     }
 }
 
-void finish_part(report::document& d, const part_options& o, const engine::run_share& share,
+void finish_part(report::document& d, const part_options& o, const engine::partial_run& partial,
                  const part_inputs& inputs) {
     std::uint64_t bytes = 0;
     std::size_t whole = 0;
-    for (const engine::piece_sums& s : share.sums) {
+    for (const engine::range_sums& s : partial.sums) {
         bytes += s.bytes;
         whole += s.whole ? 1u : 0u;
     }
     d.head.emplace_back(part_member, report::written(head_members, {o, inputs, bytes}));
-    d.tail.emplace_back(sums_member, report::listed(sums_members, share.sums));
-    const std::size_t cut = share.sums.size() - whole;
+    d.tail.emplace_back(sums_member, report::listed(sums_members, partial.sums));
+    const std::size_t cut = partial.sums.size() - whole;
     report::section said;
     said.notes.push_back(fmt::format(
-        "part {} of {}: {} tensors{}, {} bytes; 'mx merge' combines all parts", share.part.index,
-        share.part.count, report::grouped(static_cast<std::int64_t>(whole)),
+        "part {} of {}: {} tensors{}, {} bytes; 'mx merge' combines all parts", partial.part.index,
+        partial.part.count, report::grouped(static_cast<std::int64_t>(whole)),
         cut == 0 ? std::string() : fmt::format(" and pieces of {}", cut),
         report::grouped(static_cast<std::int64_t>(bytes))));
     d.sections = {std::move(said)};

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "libmx/documents/inputs.hpp"
-#include "libmx/engine/share.hpp"
+#include "libmx/engine/parts.hpp"
 #include "libmx/report/command_line.hpp"
 #include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
@@ -67,10 +67,10 @@ part_head read_part_head(const std::string& path);
 std::vector<std::uint64_t> missing_parts(const std::vector<part_head>& heads);
 
 /// The part that options request, or all that they name; null: none.
-std::shared_ptr<engine::run_share> share_of(const part_options& o);
+std::shared_ptr<engine::partial_run> partial_run_of(const part_options& o);
 /// Whether a part is made.
-inline bool is_part(const std::shared_ptr<engine::run_share>& share) {
-    return share && !share->merges;
+inline bool is_part(const std::shared_ptr<engine::partial_run>& partial) {
+    return partial && !partial->merges;
 }
 
 /// The files of the tensors `of` and those that options of a part name, as in part_head.
@@ -90,7 +90,7 @@ std::string part_text(const part_options& o, const part_inputs& inputs, std::uin
 void check_parts(const part_options& o, const part_inputs& now, bool with_page);
 
 /// Adds the members of a part, and replaces the sections by one sentence.
-void finish_part(report::document& d, const part_options& o, const engine::run_share& share,
+void finish_part(report::document& d, const part_options& o, const engine::partial_run& partial,
                  const part_inputs& inputs);
 /// These members.
 void declare_part(report::document_schema& to);

@@ -54,7 +54,7 @@ panel_plan::panel_plan(const block::view& v, std::span<const block::grid> grids,
     last_ = batch_steps_ * row_steps_ * col_steps_;
 }
 
-void panel_plan::keep_share(std::uint64_t first, std::uint64_t end, std::uint64_t whole) {
+void panel_plan::keep_range(std::uint64_t first, std::uint64_t end, std::uint64_t whole) {
     const std::uint64_t all = count();
     first_ = base::scaled_up(all, first, whole);
     last_ = base::scaled_up(all, end, whole);

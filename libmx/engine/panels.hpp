@@ -39,9 +39,9 @@ class panel_plan {
     std::uint64_t unit_elements() const { return unit_rows_ * unit_cols_; }
     std::uint64_t count() const { return last_ - first_; }
     panel at(std::uint64_t index) const;
-    /// Leaves those panels that are the share [first, end) of `whole`: neighbouring shares leave
+    /// Leaves those panels that are the range [first, end) of `whole`: neighbouring ranges leave
     /// out none and have none in common. Once.
-    void keep_share(std::uint64_t first, std::uint64_t end, std::uint64_t whole);
+    void keep_range(std::uint64_t first, std::uint64_t end, std::uint64_t whole);
     /// Elements of the panels.
     std::uint64_t elements() const;
     const block::view& over() const { return view_; }

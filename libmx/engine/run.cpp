@@ -57,7 +57,7 @@ struct batch_at_work : run_batch {
     amax_pass before;
     std::vector<std::unique_ptr<panel_reader>> others;  // for the models after the first
     std::vector<std::atomic<std::uint64_t>> rounded;    // by tensor
-    const tensor_piece* cut = nullptr;  // the piece that is run if the batch is a single cut tensor
+    const tensor_range* range = nullptr;  // that is run, if the batch is a single split tensor
     // By job and model, if the recipe needs facts of the tensor.
     std::vector<std::vector<codec::tensor_facts>> facts;
     std::deque<counted_jobs> counted;
@@ -110,15 +110,15 @@ class tensor_run {
             given_.push_back(file.empty() ? nullptr : std::make_unique<given_scales>(file));
             needs_facts_.push_back(!options.facts && codec::needs_tensor_facts(r));
         }
-        if (request.share && !request.share->merges) {
-            pieces_ = deal(models.front(), request.share->part);
+        if (request.partial && !request.partial->merges) {
+            ranges_ = ranges_of(models.front(), request.partial->part);
         } else {
             for (std::size_t t = 0; t < models.front().size(); ++t) {
-                pieces_.push_back({t, 0, models.front()[t].info().elements});
+                ranges_.push_back({t, 0, models.front()[t].info().elements});
             }
         }
-        for (const tensor_piece& p : pieces_) elements_ += p.end - p.first;
-        if (request.share && request.share->merges) request.share->arrange(models.front());
+        for (const tensor_range& p : ranges_) elements_ += p.end - p.first;
+        if (request.partial && request.partial->merges) request.partial->arrange(models.front());
         // Panels of several models are in memory together, so tensors are not kept.
         if (models.size() > 1) {
             control_.kept_elements = 0;
@@ -136,14 +136,14 @@ class tensor_run {
     std::vector<skipped_tensor> run() {
         const std::vector<tensor_ref>& tensors = models_.front();
         note_second_reads();
-        for (std::size_t i = 0; i < pieces_.size();) {
+        for (std::size_t i = 0; i < ranges_.size();) {
             std::size_t whole = i;
-            while (whole < pieces_.size() && is_whole(pieces_[whole])) ++whole;
+            while (whole < ranges_.size() && is_whole(ranges_[whole])) ++whole;
             if (whole == i) {
-                run_batch_of(pieces_[i].tensor, 1, &pieces_[i]);
+                run_batch_of(ranges_[i].tensor, 1, &ranges_[i]);
                 ++i;
             } else {
-                run_tensors(pieces_[i].tensor, tensors, whole - i);
+                run_tensors(ranges_[i].tensor, tensors, whole - i);
                 i = whole;
             }
         }
@@ -151,7 +151,7 @@ class tensor_run {
     }
 
   private:
-    bool is_whole(const tensor_piece& p) const {
+    bool is_whole(const tensor_range& p) const {
         return p.end - p.first == models_.front()[p.tensor].info().elements;
     }
 
@@ -171,10 +171,11 @@ class tensor_run {
 
     // Over a network, reading twice costs twice as much.
     void note_second_reads() const {
-        if (!control_.notices || !any_facts() || (request_.share && request_.share->merges)) return;
+        if (!control_.notices || !any_facts() || (request_.partial && request_.partial->merges))
+            return;
         std::uint64_t bytes = 0;
         for (const std::vector<tensor_ref>& model : models_) {
-            for (const tensor_piece& p : pieces_) {
+            for (const tensor_range& p : ranges_) {
                 const io::tensor_info& info = model[p.tensor].info();
                 const bool twice = info.elements > control_.kept_elements;
                 if (twice && io::is_remote(info.file)) bytes += bytes_of(info);
@@ -198,9 +199,9 @@ class tensor_run {
         return {from, from + static_cast<std::ptrdiff_t>(count)};
     }
 
-    void run_batch_of(std::size_t first, std::size_t count, const tensor_piece* cut = nullptr) {
+    void run_batch_of(std::size_t first, std::size_t count, const tensor_range* range = nullptr) {
         batch_at_work b;
-        b.cut = cut;
+        b.range = range;
         b.first = first;
         b.tensors = tensors_of(0, first, count);
         b.rounded = std::vector<std::atomic<std::uint64_t>>(count);
@@ -209,8 +210,8 @@ class tensor_run {
             plan_tensor(b, t);
             elements += b.tensors[t].info().elements;
         }
-        if (cut != nullptr) elements = cut->end - cut->first;
-        if (request_.share && request_.share->merges) return merge(b, elements);
+        if (range != nullptr) elements = range->end - range->first;
+        if (request_.partial && request_.partial->merges) return merge(b, elements);
         std::vector<std::vector<tensor_ref>> others;
         for (std::size_t m = 1; m < models_.size(); ++m) {
             others.push_back(tensors_of(m, first, count));
@@ -229,8 +230,8 @@ class tensor_run {
             [&](const loaded_panel& p) { work(b, p); }, b.before.kept, quantizers_);
         finished_ += elements;
         b.inexact.assign(b.rounded.begin(), b.rounded.end());
-        if (request_.share) save(b);
-        if (cut != nullptr) return;
+        if (request_.partial) save(b);
+        if (range != nullptr) return;
         for (visitor* v : visitors_) v->end(b);
     }
 
@@ -238,12 +239,12 @@ class tensor_run {
     void save(batch_at_work& b) {
         b.each_tensor([&](std::size_t t, std::size_t first, std::size_t end) {
             const io::tensor_info& info = b.tensors[t].info();
-            const tensor_piece piece =
-                b.cut != nullptr ? *b.cut : tensor_piece{b.first + t, 0, info.elements};
-            piece_sums s{piece,
+            const tensor_range range =
+                b.range != nullptr ? *b.range : tensor_range{b.first + t, 0, info.elements};
+            range_sums s{range,
                          info.name,
-                         b.cut != nullptr ? bytes_of(info, piece) : bytes_of(info),
-                         b.cut == nullptr,
+                         b.range != nullptr ? bytes_of(info, range) : bytes_of(info),
+                         b.range == nullptr,
                          b.inexact[t],
                          {},
                          {}};
@@ -255,7 +256,7 @@ class tensor_run {
                 serialize(b, j, text);
                 s.jobs.push_back(text.text());
             }
-            request_.share->sums.push_back(std::move(s));
+            request_.partial->sums.push_back(std::move(s));
         });
     }
 
@@ -275,10 +276,10 @@ class tensor_run {
         b.inexact.assign(b.tensors.size(), 0);
         for (visitor* v : visitors_) v->begin(b);
         b.each_tensor([&](std::size_t t, std::size_t first, std::size_t end) {
-            std::vector<piece_sums>& sums = request_.share->sums;
+            std::vector<range_sums>& sums = request_.partial->sums;
             for (; merged_ < sums.size() && sums[merged_].of.tensor == b.first + t; ++merged_) {
                 base::stop_if(control_.cancel);
-                const piece_sums s = std::move(sums[merged_]);
+                const range_sums s = std::move(sums[merged_]);
                 try {
                     if (s.jobs.size() != end - first) {
                         throw base::error(base::error_kind::input,
@@ -340,9 +341,10 @@ class tensor_run {
                 b.facts.emplace_back();
             }
         }
-        const std::uint64_t target = b.cut != nullptr ? cut_panel_target(info) : panel_target_;
+        const std::uint64_t target = b.range != nullptr ? split_panel_target(info) : panel_target_;
         for (pass& p : plan_passes(t, grids, target)) {
-            if (b.cut != nullptr) p.panels.keep_share(b.cut->first, b.cut->end, info.elements);
+            if (b.range != nullptr)
+                p.panels.keep_range(b.range->first, b.range->end, info.elements);
             b.first_pass.push_back(b.passes.empty() || b.passes.back().tensor != t);
             b.passes.push_back(std::move(p));
         }
@@ -472,9 +474,9 @@ class tensor_run {
             if (tensors[t].info().elements != found.kept[t].size()) j.passes = 2;
         }
         if (model != 0) return;
-        // For a cut tensor, the amax pass covers the whole tensor; its first piece counts the
+        // For a split tensor, the amax pass covers the whole tensor; its first range counts the
         // inexact values.
-        if (b.cut == nullptr || b.cut->first == 0) {
+        if (b.range == nullptr || b.range->first == 0) {
             for (std::size_t t = 0; t < tensors.size(); ++t) b.rounded[t] = found.inexact[t];
         }
         b.before = std::move(found);
@@ -625,9 +627,9 @@ class tensor_run {
     std::deque<workspace> spaces_;               // by thread
     std::vector<codec::quantizer*> quantizers_;  // those of one model's panels, else none
     count_pool counts_;
-    std::vector<tensor_piece> pieces_;  // the pieces to run, by tensor
+    std::vector<tensor_range> ranges_;  // to run, by tensor
     std::uint64_t elements_ = 0, finished_ = 0;
-    std::size_t merged_ = 0;  // sums of the share already used
+    std::size_t merged_ = 0;  // sums of the parts already used
     std::vector<skipped_tensor> skipped_;
 };
 
@@ -660,8 +662,8 @@ run_control part_of(const run_control& control, std::uint64_t done, std::uint64_
     run_control c = control;
     if (!control.on_progress) return c;
     c.on_progress = [&control, done, part, total](const progress& p) {
-        const double share = static_cast<double>(p.done) / static_cast<double>(p.total);
-        const double so_far = share * static_cast<double>(part);
+        const double fraction = static_cast<double>(p.done) / static_cast<double>(p.total);
+        const double so_far = fraction * static_cast<double>(part);
         control.on_progress({done + static_cast<std::uint64_t>(so_far), total});
     };
     return c;

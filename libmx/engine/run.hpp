@@ -19,8 +19,8 @@
 #include "libmx/engine/input_transform.hpp"
 #include "libmx/engine/model.hpp"
 #include "libmx/engine/panel_quantizer.hpp"
+#include "libmx/engine/parts.hpp"
 #include "libmx/engine/roles.hpp"
-#include "libmx/engine/share.hpp"
 #include "libmx/engine/skip.hpp"
 
 namespace mx::engine {
@@ -35,7 +35,7 @@ struct run_request {
     /// tensor, recipe and factor.
     std::vector<float> factors = {1.0F};
     /// The part of a run in parts; null: the whole run.
-    std::shared_ptr<run_share> share;
+    std::shared_ptr<partial_run> partial;
 };
 
 /// The transform of a tensor's values for `r`.
@@ -111,7 +111,7 @@ class visitor {
     /// Receives the counts and sums of a job of the batch, in addition to those of segments. Called
     /// concurrently for different jobs.
     virtual void total(const run_batch&, std::size_t /*job*/, const block::segment_stats&) {}
-    /// Called when the batch is done, except for a tensor of which a part has only a piece.
+    /// Called when the batch is done, except for a tensor of which a part has only a range.
     virtual void end(const run_batch&) {}
     /// For runs in parts: returns the results for a tensor of the batch that belong to no job, and
     /// for a job. Called between begin() and end().
@@ -125,7 +125,7 @@ struct run_options {
     std::optional<codec::tensor_facts> facts{};
 };
 
-/// If request.share is a part, only that part is run, and its sums are added to the share. If it
+/// If request.partial is a part, only that part is run, and its sums are added to it. If it
 /// merges, nothing is read.
 ///
 /// Runs numeric tensors under all recipes that fit them. Each tensor is read once, or twice if a

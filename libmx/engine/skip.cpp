@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
-#include "libmx/engine/share.hpp"
+#include "libmx/engine/parts.hpp"
 
 namespace mx::engine {
 

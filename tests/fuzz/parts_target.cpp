@@ -66,7 +66,7 @@ void try_input(const std::uint8_t* data, std::size_t size) {
             analysis::analysis_request request;
             request.recipes = codec::parse_recipes({"mxfp4", "nvfp4"});
             request.decompose = request.histograms = asks_for_more;
-            request.share = documents::share_of(options);
+            request.partial = documents::partial_run_of(options);
             analysis::analyze(model().all(), request, {});
         });
     }

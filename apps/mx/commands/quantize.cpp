@@ -35,7 +35,8 @@ std::vector<convert::assigned_tensor> part_of(const std::vector<convert::assigne
     std::vector<engine::tensor_ref> tensors;
     for (const convert::assigned_tensor& t : all) tensors.push_back(t.tensor);
     std::vector<convert::assigned_tensor> some;
-    for (const engine::tensor_piece& p : engine::deal(tensors, part, engine::cutting::none)) {
+    for (const engine::tensor_range& p :
+         engine::ranges_of(tensors, part, engine::splitting::none)) {
         some.push_back(all[p.tensor]);
         bytes += engine::bytes_of(tensors[p.tensor].info());
     }

@@ -6,9 +6,9 @@
 #include "apps/mx/options.hpp"
 #include "libmx/base/text_tables.hpp"
 #include "libmx/engine/contraction.hpp"
+#include "libmx/engine/parts.hpp"
 #include "libmx/engine/remarks.hpp"
 #include "libmx/engine/roles.hpp"
-#include "libmx/engine/share.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
@@ -218,19 +218,19 @@ constexpr std::array part_members = std::to_array<report::declared<measured_part
 
 report::record part_record(const std::vector<engine::tensor_ref>& tensors,
                            const engine::part_number& number) {
-    const auto pieces = engine::deal(tensors, number);
+    const auto ranges = engine::ranges_of(tensors, number);
     std::uint64_t bytes = 0, cut = 0;
-    for (const engine::tensor_piece& p : pieces) {
+    for (const engine::tensor_range& p : ranges) {
         const io::tensor_info& info = tensors[p.tensor].info();
         bytes += engine::bytes_of(info, p);
         cut += p.end - p.first != info.elements ? 1u : 0u;
     }
-    const auto name = [&](const engine::tensor_piece& p) {
+    const auto name = [&](const engine::tensor_range& p) {
         return report::value(tensors[p.tensor].info().name);
     };
-    return report::written(part_members, {number.index, bytes, pieces.size() - cut, cut,
-                                          pieces.empty() ? undefined() : name(pieces.front()),
-                                          pieces.empty() ? undefined() : name(pieces.back())});
+    return report::written(part_members, {number.index, bytes, ranges.size() - cut, cut,
+                                          ranges.empty() ? undefined() : name(ranges.front()),
+                                          ranges.empty() ? undefined() : name(ranges.back())});
 }
 
 // The parts of --shard 1/N to N/N.

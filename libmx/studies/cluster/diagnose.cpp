@@ -322,7 +322,7 @@ cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
                           return r;
                       }};
     // A part leaves this to the whole, which knows all of every tensor.
-    if (request.share && !request.share->merges) return report;
+    if (request.partial && !request.partial->merges) return report;
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
         find_remedies(report, r, request, control);
     }

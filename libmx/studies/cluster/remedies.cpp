@@ -149,7 +149,7 @@ std::vector<std::vector<measured_remedy>> measure_remedies(
     const engine::run_request& request, const engine::run_control& control) {
     const std::vector<remedy> tried = remedies_of(r);
     engine::run_request separate = request;
-    separate.share.reset();  // a separate run, also when results are merged
+    separate.partial.reset();  // a separate run, also when results are merged
     separate.recipes.clear();
     for (const remedy& m : tried) separate.recipes.push_back(m.recipe);
     std::vector<std::vector<measured_remedy>> out(tensors.size());

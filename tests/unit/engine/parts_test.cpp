@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/engine/share.hpp"
+#include "libmx/engine/parts.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include "tests/catch.hpp"
 
 using namespace mx;
-using engine::tensor_piece;
+using engine::tensor_range;
 
 namespace {
 
@@ -50,19 +50,19 @@ class sizes final : public io::reader {
 
 // The largest part in bytes; every element has to be in one part, in order.
 std::uint64_t check_parts(const std::vector<std::uint64_t>& elements, std::uint64_t count,
-                          engine::cutting cut = engine::cutting::allowed) {
+                          engine::splitting split = engine::splitting::allowed) {
     const sizes file(elements);
     const auto tensors = file.all();
     std::size_t tensor = 0;
     std::uint64_t element = 0, most = 0;
     for (std::uint64_t i = 1; i <= count; ++i) {
         std::uint64_t bytes = 0;
-        for (const tensor_piece& p : engine::deal(tensors, {i, count}, cut)) {
+        for (const tensor_range& p : engine::ranges_of(tensors, {i, count}, split)) {
             REQUIRE(p.tensor == tensor);
             REQUIRE(p.first == element);
             REQUIRE(p.end <= elements[p.tensor]);
             REQUIRE((p.end > p.first || elements[p.tensor] == 0));
-            if (cut == engine::cutting::none)
+            if (split == engine::splitting::none)
                 REQUIRE((p.first == 0 && p.end == elements[p.tensor]));
             bytes += engine::bytes_of(tensors[p.tensor].info(), p);
             element = p.end;
@@ -91,7 +91,7 @@ TEST_CASE("parts hold every element once and are even") {
             const std::uint64_t most = check_parts(elements, count);
             // To within the four bytes of an element at either end.
             CHECK(10 * most <= 11 * total / count + 80);
-            check_parts(elements, count, engine::cutting::none);
+            check_parts(elements, count, engine::splitting::none);
         }
     }
     check_parts({}, 3);
@@ -99,17 +99,17 @@ TEST_CASE("parts hold every element once and are even") {
     check_parts({1}, 5);
 }
 
-TEST_CASE("tensors are cut only where no border is near") {
+TEST_CASE("tensors are split only where no border is near") {
     const sizes file({104, 100, 96});
     const auto tensors = file.all();
-    CHECK(engine::deal(tensors, {2, 3}) == std::vector<tensor_piece>{{1, 0, 100}});
+    CHECK(engine::ranges_of(tensors, {2, 3}) == std::vector<tensor_range>{{1, 0, 100}});
     const sizes uneven({150, 150});
-    const auto cut = engine::deal(uneven.all(), {2, 3});
-    CHECK(cut == std::vector<tensor_piece>{{0, 100, 150}, {1, 0, 50}});
-    CHECK(engine::deal(uneven.all(), {2, 3}, engine::cutting::none).size() <= 1);
+    const auto split = engine::ranges_of(uneven.all(), {2, 3});
+    CHECK(split == std::vector<tensor_range>{{0, 100, 150}, {1, 0, 50}});
+    CHECK(engine::ranges_of(uneven.all(), {2, 3}, engine::splitting::none).size() <= 1);
 }
 
-TEST_CASE("the panels of pieces are those of the tensor") {
+TEST_CASE("the panels of ranges are those of the tensor") {
     std::string reason;
     for (const char* recipe : {"mxfp4", "mxfp8:axis=0", "mxfp6:block=4x4", "mxfp4:axis=flat"}) {
         const auto layout = engine::lay_out({7, 300, 130}, codec::parse_recipe(recipe), reason);
@@ -120,7 +120,7 @@ TEST_CASE("the panels of pieces are those of the tensor") {
         std::uint64_t before = 0;
         for (const std::uint64_t border : {1u, 5000u, 130000u, 272999u, 273000u}) {
             engine::pass p = engine::plan_passes(0, {&job, 1}, 4096).front();
-            p.panels.keep_share(before, border, whole);
+            p.panels.keep_range(before, border, whole);
             if (p.panels.count() > 0) {
                 const engine::panel first = p.panels.at(0);
                 const engine::pass full = engine::plan_passes(0, {&job, 1}, 4096).front();
@@ -151,26 +151,26 @@ TEST_CASE("the number of a part is checked") {
 TEST_CASE("sums that do not make up the tensors are refused") {
     const sizes file({10, 0, 20});
     const auto tensors = file.all();
-    const auto piece = [](std::size_t t, std::uint64_t first, std::uint64_t end) {
-        engine::piece_sums s;
+    const auto range = [](std::size_t t, std::uint64_t first, std::uint64_t end) {
+        engine::range_sums s;
         s.of = {t, first, end};
         s.tensor = std::to_string(t);
         return s;
     };
-    const auto arranged = [&](std::vector<engine::piece_sums> sums) {
-        engine::run_share share;
-        share.sums = std::move(sums);
-        share.arrange(tensors);
-        return share.sums.size();
+    const auto arranged = [&](std::vector<engine::range_sums> sums) {
+        engine::partial_run partial;
+        partial.sums = std::move(sums);
+        partial.arrange(tensors);
+        return partial.sums.size();
     };
-    CHECK(arranged({piece(2, 5, 20), piece(1, 0, 0), piece(0, 0, 10), piece(2, 0, 5)}) == 4);
-    CHECK_THROWS_AS(arranged({piece(1, 0, 0), piece(0, 0, 10), piece(2, 0, 5)}), base::error);
-    CHECK_THROWS_AS(arranged({piece(0, 0, 10), piece(2, 0, 20)}), base::error);
-    CHECK_THROWS_AS(arranged({piece(0, 0, 10), piece(0, 5, 10), piece(1, 0, 0), piece(2, 0, 20)}),
+    CHECK(arranged({range(2, 5, 20), range(1, 0, 0), range(0, 0, 10), range(2, 0, 5)}) == 4);
+    CHECK_THROWS_AS(arranged({range(1, 0, 0), range(0, 0, 10), range(2, 0, 5)}), base::error);
+    CHECK_THROWS_AS(arranged({range(0, 0, 10), range(2, 0, 20)}), base::error);
+    CHECK_THROWS_AS(arranged({range(0, 0, 10), range(0, 5, 10), range(1, 0, 0), range(2, 0, 20)}),
                     base::error);
-    CHECK_THROWS_AS(arranged({piece(0, 0, 10), piece(1, 0, 0), piece(2, 0, 20), piece(3, 0, 1)}),
+    CHECK_THROWS_AS(arranged({range(0, 0, 10), range(1, 0, 0), range(2, 0, 20), range(3, 0, 1)}),
                     base::error);
-    auto renamed = piece(0, 0, 10);
+    auto renamed = range(0, 0, 10);
     renamed.tensor = "other";
-    CHECK_THROWS_AS(arranged({renamed, piece(1, 0, 0), piece(2, 0, 20)}), base::error);
+    CHECK_THROWS_AS(arranged({renamed, range(1, 0, 0), range(2, 0, 20)}), base::error);
 }

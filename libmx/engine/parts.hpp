@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs in N parts: the tensors, and pieces of large tensors, of each part, and the results of the
+// Runs in N parts: the tensors, and ranges of large tensors, of each part, and the results of the
 // parts, from which the run is completed as if it had been one.
 #pragma once
 
@@ -26,36 +26,36 @@ inline constexpr std::uint64_t most_parts = 1000000;
 part_number parse_part(std::string_view text);
 
 /// Elements [first, end) of a tensor.
-struct tensor_piece {
+struct tensor_range {
     std::size_t tensor = 0;  ///< its index
     std::uint64_t first = 0, end = 0;
 
-    bool operator==(const tensor_piece&) const = default;
+    bool operator==(const tensor_range&) const = default;
 };
 
-enum class cutting : std::uint8_t { allowed, none };
+enum class splitting : std::uint8_t { allowed, none };
 
 /// The work of `part`: consecutive tensors in file order whose stored bytes are 1/N of the total to
 /// within a tenth of that. A boundary is placed between tensors if one is within a twentieth of a
-/// part from the even division; otherwise a tensor is cut, except with cutting::none. Depends only
-/// on the sizes of `tensors` and on `part`.
-std::vector<tensor_piece> deal(const std::vector<tensor_ref>& tensors, const part_number& part,
-                               cutting cut = cutting::allowed);
+/// part from the even division; otherwise a tensor is split, except with splitting::none. Depends
+/// only on the sizes of `tensors` and on `part`.
+std::vector<tensor_range> ranges_of(const std::vector<tensor_ref>& tensors, const part_number& part,
+                                    splitting split = splitting::allowed);
 
 /// The bytes read of a tensor.
 std::uint64_t bytes_of(const io::tensor_info& info);
-/// The bytes of a piece, rounded down.
-std::uint64_t bytes_of(const io::tensor_info& info, const tensor_piece& p);
+/// The bytes of a range, rounded down.
+std::uint64_t bytes_of(const io::tensor_info& info, const tensor_range& p);
 
-/// The panel size, in elements, of a cut tensor: the same on every backend.
-std::uint64_t cut_panel_target(const io::tensor_info& info);
+/// The panel size, in elements, of a split tensor: the same on every backend.
+std::uint64_t split_panel_target(const io::tensor_info& info);
 
 /// The results of a part for a tensor.
-struct piece_sums {
-    tensor_piece of;
+struct range_sums {
+    tensor_range of;
     std::string tensor;             ///< its name
-    std::uint64_t bytes = 0;        ///< stored, of the piece
-    bool whole = true;              ///< the piece is all of the tensor
+    std::uint64_t bytes = 0;        ///< stored, of the range
+    bool whole = true;              ///< the range is all of the tensor
     std::uint64_t inexact = 0;      ///< values that widening rounded
     std::string own;                ///< what visitors said of the tensor (base::archive)
     std::vector<std::string> jobs;  ///< and of its jobs
@@ -63,10 +63,10 @@ struct piece_sums {
 
 /// A run in parts: the sums of a part that is being computed, or of all parts, from which a run is
 /// completed.
-struct run_share {
+struct partial_run {
     bool merges = false;           ///< nothing is read: `sums` are there
     part_number part;              ///< that is made
-    std::vector<piece_sums> sums;  ///< by tensor, then place
+    std::vector<range_sums> sums;  ///< by tensor, then place
 
     /// Sorts the sums of all parts. Throws base::error (input) unless they cover all of `tensors`.
     void arrange(const std::vector<tensor_ref>& tensors);

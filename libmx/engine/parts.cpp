@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/engine/share.hpp"
+#include "libmx/engine/parts.hpp"
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ constexpr std::uint64_t slack = 20;
 // `starts`: the number of bytes before each tensor, then the total.
 border border_after(std::uint64_t parts, std::uint64_t count,
                     const std::vector<tensor_ref>& tensors,
-                    const std::vector<std::uint64_t>& starts, cutting cut) {
+                    const std::vector<std::uint64_t>& starts, splitting split) {
     const std::uint64_t all = starts.back();
     if (parts == count) return {tensors.size(), 0};
     const std::uint64_t at = base::scaled_down(all, parts, count);
@@ -34,7 +34,7 @@ border border_after(std::uint64_t parts, std::uint64_t count,
     const std::uint64_t up = *above - at;
     if (up == 0) return {index, 0};
     const std::uint64_t down = at - starts[index - 1];
-    if (cut == cutting::none || std::min(up, down) <= all / count / slack) {
+    if (split == splitting::none || std::min(up, down) <= all / count / slack) {
         // The first of the tensors at that position, so that empty tensors stay with the following
         // one.
         const std::uint64_t start = down <= up ? starts[index - 1] : *above;
@@ -65,33 +65,33 @@ part_number parse_part(std::string_view text) {
 
 std::uint64_t bytes_of(const io::tensor_info& info) { return info.file_bytes(); }
 
-std::uint64_t bytes_of(const io::tensor_info& info, const tensor_piece& p) {
+std::uint64_t bytes_of(const io::tensor_info& info, const tensor_range& p) {
     if (info.elements == 0) return 0;
     return base::scaled_down(bytes_of(info), p.end - p.first, info.elements);
 }
 
-std::uint64_t cut_panel_target(const io::tensor_info& info) {
+std::uint64_t split_panel_target(const io::tensor_info& info) {
     return std::clamp<std::uint64_t>(info.elements / 1024, 1 << 12, 1 << 17);
 }
 
-std::vector<tensor_piece> deal(const std::vector<tensor_ref>& tensors, const part_number& part,
-                               cutting cut) {
+std::vector<tensor_range> ranges_of(const std::vector<tensor_ref>& tensors, const part_number& part,
+                                    splitting split) {
     std::vector<std::uint64_t> starts{0};
     for (const tensor_ref& t : tensors) starts.push_back(starts.back() + bytes_of(t.info()));
-    const border from = border_after(part.index - 1, part.count, tensors, starts, cut);
-    const border to = border_after(part.index, part.count, tensors, starts, cut);
-    std::vector<tensor_piece> pieces;
+    const border from = border_after(part.index - 1, part.count, tensors, starts, split);
+    const border to = border_after(part.index, part.count, tensors, starts, split);
+    std::vector<tensor_range> ranges;
     for (std::size_t t = from.tensor; t < tensors.size() && t <= to.tensor; ++t) {
         const std::uint64_t first = t == from.tensor ? from.element : 0;
         const std::uint64_t end = t == to.tensor ? to.element : tensors[t].info().elements;
         if (t == to.tensor && first >= end) break;
-        pieces.push_back({t, first, end});
+        ranges.push_back({t, first, end});
     }
-    return pieces;
+    return ranges;
 }
 
-void run_share::arrange(const std::vector<tensor_ref>& tensors) {
-    const auto place = [](const piece_sums& s) {
+void partial_run::arrange(const std::vector<tensor_ref>& tensors) {
+    const auto place = [](const range_sums& s) {
         return std::tuple(s.of.tensor, s.of.first, s.of.end);
     };
     std::ranges::stable_sort(sums, std::less(), place);
@@ -119,10 +119,10 @@ void run_share::arrange(const std::vector<tensor_ref>& tensors) {
     if (next != sums.end()) refuse(next->tensor);
 }
 
-std::vector<bool> run_share::looks_at(const std::vector<tensor_ref>& tensors) const {
+std::vector<bool> partial_run::looks_at(const std::vector<tensor_ref>& tensors) const {
     std::vector<bool> looks(tensors.size());
     if (merges) return looks;
-    for (const tensor_piece& p : deal(tensors, part)) looks[p.tensor] = true;
+    for (const tensor_range& p : ranges_of(tensors, part)) looks[p.tensor] = true;
     return looks;
 }
 
