@@ -74,7 +74,7 @@ measured_run::measured_run(documents::measuring_options& o, const measured_outpu
     }
 }
 
-documents::surroundings measured_run::around() {
+documents::run_environment measured_run::environment() {
     const auto open = [this]() -> documents::opened_tensors {
         outputs_.emplace(to_.out, options_.in.files, more_);
         model_.emplace(open_inputs(options_.in, outputs_->paths()));

@@ -43,7 +43,7 @@ class measured_run {
                  std::vector<std::string> more = {});
 
     /// Opens outputs, then the model.
-    documents::surroundings around();
+    documents::run_environment environment();
     /// Writes the document; --html gets the page.
     void finish(const documents::measured& m);
 

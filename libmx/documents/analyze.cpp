@@ -9,14 +9,14 @@
 
 namespace mx::documents {
 
-measured analyze(const analyze_options& o, const surroundings& around) {
+measured analyze(const analyze_options& o, const run_environment& environment) {
     analysis::analysis_request request;
     if (!o.recipes.empty()) request.recipes = codec::parse_recipes(o.recipes);
     request.histograms = o.histograms;
     request.distributions = o.histograms;
     request.blocks_path = o.blocks;
     const bool blocks_only = o.recompute || !o.blocks.empty();
-    const measured_model m("analyze", o, request, around, !blocks_only);
+    const measured_model m("analyze", o, request, environment, !blocks_only);
     if (blocks_only) std::ranges::for_each(request.recipes, codec::require_blocks);
     // Policies limit the part of a gradient's error that is underflow.
     const bool gradients = std::ranges::any_of(m.opened.tensors, [&](const engine::tensor_ref& t) {

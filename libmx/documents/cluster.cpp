@@ -76,10 +76,10 @@ void put_before(std::vector<codec::recipe>& recipes, std::vector<codec::recipe> 
 
 }  // namespace
 
-measured cluster(const cluster_options& o, const surroundings& around) {
+measured cluster(const cluster_options& o, const run_environment& environment) {
     analysis::analysis_request request;
     if (!o.recipes.empty()) request.recipes = codec::parse_block_recipes(o.recipes);
-    const measured_model m("cluster", o, request, around);
+    const measured_model m("cluster", o, request, environment);
     // Without --recipe: the rule that clamps, then what the policy judges.
     if (o.recipes.empty()) {
         put_before(request.recipes,

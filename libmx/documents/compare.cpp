@@ -76,13 +76,13 @@ ranked_tensors ranked_of(const compare_options& o, const measured_model& m) {
 
 }  // namespace
 
-measured compare(const compare_options& o, const surroundings& around) {
+measured compare(const compare_options& o, const run_environment& environment) {
     sweep_request sweep = request_of(o);
     sweep_plan plan = plan_sweep(sweep);
     const bool verdict = by_default(o);
     analysis::analysis_request request;
     if (!verdict) request = compare::request_of(plan, o.phase_sweep);
-    const measured_model m("compare", o, request, around);
+    const measured_model m("compare", o, request, environment);
     if (verdict) {
         sweep.more = request.recipes;
         plan = plan_sweep(sweep);

@@ -119,10 +119,10 @@ report::section transposed_section(const std::vector<diff::transposed_tensor>& f
 
 }  // namespace
 
-report::document diff(const diff_options& o, const dump_surroundings& around) {
+report::document diff(const diff_options& o, const dump_environment& environment) {
     diff::diff_request request;
     const std::vector<std::string> given =
-        around.on_disk ? io::matched_paths(o.in.files) : o.in.files;
+        environment.on_disk ? io::matched_paths(o.in.files) : o.in.files;
     request.paths = ordered(o, given);
     request.labels = diff::label_dumps(request.paths, o.labels);
     request.recipes = codec::parse_block_recipes(
@@ -131,7 +131,7 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
     request.roles = finder_of(o.roles);
     request.norm_bias = o.roles.norm_bias;
     request.groups = o.groups;
-    const engine::run_control control = around.control(request.recipes);
+    const engine::run_control control = environment.control(request.recipes);
     std::vector<opened_dump> dumps;
     std::vector<const io::reader*> readers;
     file_sizes files;
@@ -144,7 +144,7 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
             request.paths.size());
     }
     for (const std::string& path : request.paths) {
-        dumps.push_back(around.open(path, inputs_of(o, dumps.size())));
+        dumps.push_back(environment.open(path, inputs_of(o, dumps.size())));
         readers.push_back(dumps.back().tensors.get());
         const file_sizes& more = dumps.back().files;
         files.insert(files.end(), more.begin(), more.end());
@@ -173,7 +173,7 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
                                                        : std::vector<std::string>()));
     if (!transposed.empty()) {
         report::section s = transposed_section(transposed);
-        if (around.on_disk) {
+        if (environment.on_disk) {
             s.notes.push_back("To compare them so:");
             s.notes.push_back("$ " +
                               transposing_command(o, diff::globs_of(transposed, *readers[1])));

@@ -38,14 +38,14 @@ struct opened_dump {
 };
 
 /// The source of dumps and threads; `control` is called first.
-struct dump_surroundings {
+struct dump_environment {
     std::function<engine::run_control(std::span<const codec::recipe>)> control;
     std::function<opened_dump(const std::string& path, const input_options& in)> open;
     bool on_disk = true;  ///< paths may be patterns, which are expanded
 };
 
 /// Compares each dump with the next. The page is document_page's. Throws base::error.
-report::document diff(const diff_options& o, const dump_surroundings& around);
+report::document diff(const diff_options& o, const dump_environment& environment);
 
 /// Whether `paths`, in which patterns are expanded, are results files: for `changes`, not `diff`.
 /// Throws base::error (input) if they are results files and dumps.

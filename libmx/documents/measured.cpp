@@ -111,13 +111,13 @@ pages::review review_of(std::span<const pages::result_set> sets, const judging_o
 }
 
 measured_model::measured_model(const char* name, const measuring_options& o,
-                               analysis::analysis_request& r, const surroundings& around,
+                               analysis::analysis_request& r, const run_environment& environment,
                                bool baselines)
     : command(name),
       options(o),
       request(with_finder(r, o)),
-      opened(chosen(around.open(), o.roles, r.roles)),
-      control(around.control(with_recipes(r.recipes, o, opened.tensors, r.roles, baselines))) {
+      opened(chosen(environment.open(), o.roles, r.roles)),
+      control(environment.control(with_recipes(r.recipes, o, opened.tensors, r.roles, baselines))) {
     basis_of(o.judging);  // files that cannot be read end a run before it begins
     r.distributions = r.distributions || o.page || o.parts.page_sums;
     r.partial = partial_run_of(o.parts);

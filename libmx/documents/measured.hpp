@@ -32,7 +32,7 @@ struct measuring_options {
 };
 
 /// The source of tensors and threads: called in this order, after the options were checked.
-struct surroundings {
+struct run_environment {
     std::function<opened_tensors()> open;
     std::function<engine::run_control(std::span<const codec::recipe>)> control;
 };
@@ -48,7 +48,7 @@ struct measured_model {
     /// Completes `request` with roles, with distributions for a page, and, if it has no recipe,
     /// with those that the policy judges; with `baselines`, also with those of today's inference.
     measured_model(const char* command, const measuring_options& o,
-                   analysis::analysis_request& request, const surroundings& around,
+                   analysis::analysis_request& request, const run_environment& environment,
                    bool baselines = false);
 
     /// Whether only a part is measured: sections and statements about all tensors are left out.

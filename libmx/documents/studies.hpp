@@ -29,7 +29,7 @@ struct analyze_options : measuring_options {
                        const analysis::analysis_request&, const engine::run_control&)>
         recompute;
 };
-measured analyze(const analyze_options& o, const surroundings& around);
+measured analyze(const analyze_options& o, const run_environment& environment);
 
 /// The axes of a sweep: recipe keys, the last of which varies fastest.
 inline constexpr std::array<std::string_view, 10> sweep_keys{
@@ -44,14 +44,14 @@ struct compare_options : measuring_options {
     bool phase_sweep = false;
     std::optional<bool> regret{};  ///< whether it is measured; none: if it is cheap
 };
-measured compare(const compare_options& o, const surroundings& around);
+measured compare(const compare_options& o, const run_environment& environment);
 
 struct cluster_options : measuring_options {
     bool all = false;
 };
 /// Files for it should be opened with input_options::views::vectors: gains are vectors, however
 /// many axes of length 1 they have.
-measured cluster(const cluster_options& o, const surroundings& around);
+measured cluster(const cluster_options& o, const run_environment& environment);
 /// The members that it adds to a document.
 void declare_diagnosis(report::document_schema& to);
 

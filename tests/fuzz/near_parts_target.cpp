@@ -53,7 +53,7 @@ engine::run_control one_thread() {
     return control;
 }
 
-const documents::surroundings around{
+const documents::run_environment environment{
     [] {
         static const auto model = make_model(1);
         return documents::opened_tensors{model->all(), {{"model.safetensors", 2000, ""}}};
@@ -65,7 +65,7 @@ report::document measure(const documents::part_options& parts, Run run) {
     Options o;
     o.recipes = {"mxfp4", "nvfp4:scale=search"};
     o.parts = parts;
-    return run(o, around).document;
+    return run(o, environment).document;
 }
 
 // THE LIST of runs.
@@ -100,13 +100,13 @@ const std::array<run_function, 6> runs{
         o.in.files = {"a", "b"};
         o.recipes = {"mxfp4"};
         o.parts = parts;
-        documents::dump_surroundings dumps{[](auto) { return one_thread(); },
-                                           [](const std::string& path, const auto&) {
-                                               return documents::opened_dump{
-                                                   make_model(path == "a" ? 1 : 0.75f),
-                                                   {{path, 2000, ""}}};
-                                           },
-                                           false};
+        documents::dump_environment dumps{[](auto) { return one_thread(); },
+                                          [](const std::string& path, const auto&) {
+                                              return documents::opened_dump{
+                                                  make_model(path == "a" ? 1 : 0.75f),
+                                                  {{path, 2000, ""}}};
+                                          },
+                                          false};
         return documents::diff(o, dumps);
     },
 };

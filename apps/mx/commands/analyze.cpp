@@ -31,7 +31,7 @@ int run_analyze(analyze_command o) {
     std::vector<std::string> more;
     if (!o.options.blocks.empty()) more.push_back(o.options.blocks);
     measured_run run(o.options, o.to, more);
-    run.finish(documents::analyze(o.options, run.around()));
+    run.finish(documents::analyze(o.options, run.environment()));
     return exit_code::fine;
 }
 

@@ -44,7 +44,7 @@ std::string failure_of(const report::document& d, bool groups, double limit) {
 
 int run_cluster(cluster_command o) {
     measured_run run(o.options, o.to);
-    const documents::measured found = documents::cluster(o.options, run.around());
+    const documents::measured found = documents::cluster(o.options, run.environment());
     const std::string failure =
         o.fail_above && o.options.parts.shard.empty()
             ? failure_of(found.document, !o.options.groups.empty(), *o.fail_above)

@@ -38,7 +38,7 @@ int run_compare(compare_command o) {
     if (o.regret && o.no_regret) refuse("--regret and --no-regret: give one of them");
     if (o.regret || o.no_regret) o.options.regret = o.regret;
     measured_run run(o.options, o.to);
-    run.finish(documents::compare(o.options, run.around()));
+    run.finish(documents::compare(o.options, run.environment()));
     return exit_code::fine;
 }
 

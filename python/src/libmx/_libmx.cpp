@@ -605,7 +605,7 @@ constexpr std::uint64_t long_work = short_work + 1;
 
 template <typename Options>
 nb::tuple study(const nb::object& from, const nb::dict& named, int threads, Options o,
-                doc::measured (*find)(const Options&, const doc::surroundings&)) {
+                doc::measured (*find)(const Options&, const doc::run_environment&)) {
     take_measuring(named, o);
     tensor_source source(from);
     source.set_views(o.in);
@@ -738,10 +738,10 @@ nb::tuple diff(const std::vector<std::string>& names, const nb::list& dumps, con
         if (!nb::isinstance<nb::str>(dumps[i])) sources.emplace(names[i], dumps[i]);
     }
     return to_python(run(long_work, threads, [&](const mx::run_options& how) {
-        doc::dump_surroundings around;
-        around.control = [&](auto) { return control_of(how); };
-        around.open = [&](const std::string& path,
-                          const doc::input_options& in) -> doc::opened_dump {
+        doc::dump_environment environment;
+        environment.control = [&](auto) { return control_of(how); };
+        environment.open = [&](const std::string& path,
+                               const doc::input_options& in) -> doc::opened_dump {
             const auto known = sources.find(path);
             if (known != sources.end()) {
                 const auto tensors = known->second.open(in);
@@ -751,8 +751,8 @@ nb::tuple diff(const std::vector<std::string>& names, const nb::list& dumps, con
                 std::make_shared<const mx::engine::model>(std::vector{path}, in.open, in.views);
             return {{model, &model->reader()}, model->files()};
         };
-        around.on_disk = sources.empty();
-        return texts(doc::diff(o, around));
+        environment.on_disk = sources.empty();
+        return texts(doc::diff(o, environment));
     }));
 }
 
