@@ -150,7 +150,7 @@ std::string wrong_count(const CLI::App& app, const std::string& text) {
 }
 
 // A CLI11 error as one line: its own text where that is clear.
-std::string in_words(const CLI::App& app, const CLI::ParseError& e) {
+std::string error_text(const CLI::App& app, const CLI::ParseError& e) {
     std::string text = e.what();
     std::ranges::replace(text, '\n', ' ');
     if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) return unexpected(app);
@@ -190,7 +190,7 @@ void apply_settings(CLI::App& app) {
             option->add_result(said->value);
             option->run_callback();
         } catch (const CLI::ParseError& e) {
-            base::refuse("{}: {}", said->origin, in_words(app, e));
+            base::refuse("{}: {}", said->origin, error_text(app, e));
         }
     }
 }
@@ -353,7 +353,7 @@ bool parser::parse(int argc, char** argv) {
     } catch (const CLI::CallForHelp&) {
         return false;
     } catch (const CLI::ParseError& e) {
-        base::refuse(in_words(state_->app, e));
+        base::refuse(error_text(state_->app, e));
     }
     return true;
 }

@@ -216,7 +216,7 @@ std::string to_string(const response& r) {
                        number(r.value));
 }
 
-std::string input_words(const disagreement& d) {
+std::string input_text(const disagreement& d) {
     std::string out;
     for (std::size_t i = 0; i < d.input.size();) {
         std::size_t same = i + 1;

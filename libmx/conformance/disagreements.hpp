@@ -52,6 +52,6 @@ response ask(const disagreement& d, const respondent& who);
 std::string to_string(const response& r);
 
 /// The input as numbers: "6144.0005 (0x45c00001)"; zeros in a row are counted.
-std::string input_words(const disagreement& d);
+std::string input_text(const disagreement& d);
 
 }  // namespace mx::conformance

@@ -30,7 +30,7 @@ std::vector<convert::assigned_tensor> operands_in(const std::vector<engine::tens
         convert::assigned_tensor& a = assigned.back();
         if (a.kept.empty() && !anew) a.kept = policy::why_quantized(t, by);
         if (a.kept.empty() && recipe && !policy::holds_whole_blocks(t, *recipe)) {
-            a.kept = policy::padding_words(t, *recipe);
+            a.kept = policy::padding_text(t, *recipe);
         }
         if (a.kept.empty()) a.recipe = recipe;
     }

@@ -34,7 +34,7 @@ constexpr std::array dialect_offers{
     offer{"elements", "Which element formats does it have?", &dialect::elements},
 };
 
-std::string offer_words(const dialect& d, const offer& o) {
+std::string offer_text(const dialect& d, const offer& o) {
     if (!d.blocks && o.list == &dialect::rules) return "none: it converts single values only";
     const std::string_view list = d.*o.list;
     return list.empty() ? "all" : std::string(list);
@@ -64,7 +64,7 @@ constexpr report::member_type evidence_member{
 
 report::record record_of(const dialect& d) {
     report::record r = report::written(dialect_members, d);
-    for (const offer& o : dialect_offers) r.emplace_back(o.name, offer_words(d, o));
+    for (const offer& o : dialect_offers) r.emplace_back(o.name, offer_text(d, o));
     for (const dialect_column& c : dialect_columns()) {
         const codec::dialect_answer a = c.answer(d);
         r.emplace_back(c.name, a.applies ? text(a.words.word) : undefined());
@@ -203,7 +203,7 @@ report::document dialect_document(const dialect& d) {
     doc.head.emplace_back("dialect", record_of(d));
     std::vector<report::record> rows;
     for (const offer& o : dialect_offers) {
-        rows.push_back(report::written(answer_members, {o.name, o.question, offer_words(d, o),
+        rows.push_back(report::written(answer_members, {o.name, o.question, offer_text(d, o),
                                                         mark_of(codec::evidence::source)}));
     }
     for (const dialect_column& c : dialect_columns()) {
@@ -235,8 +235,8 @@ report::document dialect_differences(const dialect& a, const dialect& b) {
                                        {name, question, std::move(of_a), std::move(of_b)}));
     };
     for (const offer& o : dialect_offers) {
-        const std::string of_a = offer_words(a, o);
-        const std::string of_b = offer_words(b, o);
+        const std::string of_a = offer_text(a, o);
+        const std::string of_b = offer_text(b, o);
         if (of_a != of_b) add(o.name, o.question, of_a, of_b);
     }
     for (const dialect_column& c : dialect_columns()) {

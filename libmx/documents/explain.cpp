@@ -148,7 +148,7 @@ bool begins_with_format(const std::string& subject) {
 report::document format_document(const explain_options& o) {
     if (const format::element_format* f = format::find_element_format(o.subject)) {
         return code_document(
-            *f, o, fmt::format("{}: {} ({})", f->name, pages::layout_words(*f), f->summary));
+            *f, o, fmt::format("{}: {} ({})", f->name, pages::layout_text(*f), f->summary));
     }
     if (const format::scale_format* f = format::find_scale_format(o.subject)) {
         if (!f->has_codes()) {

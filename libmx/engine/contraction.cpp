@@ -178,7 +178,7 @@ bool set_extent(summed_axes& k, const tensor::shape& shape) {
     return true;
 }
 
-std::string axes_words(const summed_axes& k) {
+std::string axes_text(const summed_axes& k) {
     return k.last - k.first == 1 ? fmt::format("axis {}", k.first)
                                  : fmt::format("axes {}-{}", k.first, k.last - 1);
 }

@@ -35,7 +35,7 @@ summed_axes summed_axes_in(const report::value& v);
 bool set_extent(summed_axes& k, const tensor::shape& shape);
 
 /// "axis 0", "axes 1-3".
-std::string axes_words(const summed_axes& k);
+std::string axes_text(const summed_axes& k);
 
 /// The axes that a product with a tensor of this shape sums over if nothing states them: the last
 /// of [out, in]; of three axes or more whose last is shorter than a usual block, a window, all

@@ -50,7 +50,7 @@ std::string words_of(const lab::precision& p) {
     return text;
 }
 
-std::string block_words(const model_weights& model, const arm& a, std::size_t layer) {
+std::string block_text(const model_weights& model, const arm& a, std::size_t layer) {
     std::string text = fmt::format("{} {}", lab::to_string(a.kv), lab::to_string(a.attention));
     for (const place& p : model.linears(layer)) {
         text += " " + words_of(a.how.of(model.layer_name(p)));
@@ -116,7 +116,7 @@ class run {
         std::map<std::pair<state<T>*, std::string>, std::vector<std::size_t>> groups;
         std::map<state<T>*, std::size_t> users;
         for (std::size_t i = 0; i < all_.size(); ++i) {
-            groups[{states_[i].get(), block_words(model_, *all_[i], layer)}].push_back(i);
+            groups[{states_[i].get(), block_text(model_, *all_[i], layer)}].push_back(i);
         }
         for (const auto& [key, members] : groups) ++users[key.first];
         std::vector<std::pair<std::size_t, const std::vector<std::size_t>*>> order;

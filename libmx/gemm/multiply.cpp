@@ -63,7 +63,7 @@ void require_shape(const operand& x, std::string_view name) {
     }
 }
 
-std::string in_words(const operand& x) {
+std::string operand_text(const operand& x) {
     for (const operand_scale& s : operand_scales) {
         if (s.bit == x.scaling) {
             return fmt::format("{} under {} per {}", x.format->name, s.format, s.block);
@@ -267,8 +267,8 @@ void require_fit(const operand& a, const operand& b, std::span<const std::uint32
     }
     if (how.slices == 0) base::refuse("slices=0: give 1 for none");
     if (takes_both(m, a, b)) return;
-    base::refuse("accumulator '{}' does not support {} x {}; {} does", m.name, in_words(a),
-                 in_words(b), alternative(m, a, b)->name);
+    base::refuse("accumulator '{}' does not support {} x {}; {} does", m.name, operand_text(a),
+                 operand_text(b), alternative(m, a, b)->name);
 }
 
 // fp8 on chips without an fp8 instruction (intake::halves): every 32-bit register of four codes is

@@ -16,7 +16,7 @@ std::vector<std::size_t> shown_cells(const evidence& e, std::size_t most) {
     return cells;
 }
 
-std::string shown_words(const evidence& e, std::size_t most) {
+std::string shown_text(const evidence& e, std::size_t most) {
     if (e.plan.cells.size() <= most) return {};
     return fmt::format(" The first {} of {} recipes.", most, e.plan.cells.size());
 }

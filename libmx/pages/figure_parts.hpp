@@ -24,7 +24,7 @@ inline constexpr std::size_t most_figure_recipes = 16;
 std::vector<std::size_t> shown_cells(const evidence& e, std::size_t most);
 
 /// "The first 9 of 20 recipes."; empty when all are shown.
-std::string shown_words(const evidence& e, std::size_t most);
+std::string shown_text(const evidence& e, std::size_t most);
 
 /// Adds a figure. Its id is `kind`, with a number appended from the second figure of its kind on.
 report::figure& add_figure(report::section& to, const std::string& kind, std::string title,

@@ -57,7 +57,7 @@ std::optional<spread> spread_of(const evidence& e, const std::vector<std::size_t
     return s;
 }
 
-std::string spread_words(const spread& s) {
+std::string spread_text(const spread& s) {
     if (s.count == 1) return {};
     return fmt::format("worst of {} tensors; mean {:.4g}, {:.4g} to {:.4g}", s.count, s.mean, s.low,
                        s.high);
@@ -119,14 +119,14 @@ void add_heat_map(const evidence& e, const tensor_class& c, const layered& l, co
         for (const std::size_t cell : cells) {
             const auto over = spread_of(e, row.tensors, cell, m);
             h.cells.back().push_back(over ? std::optional(over->worst(m)) : std::nullopt);
-            h.notes.back().push_back(over ? spread_words(*over) : "");
+            h.notes.back().push_back(over ? spread_text(*over) : "");
         }
     }
     report::figure& f = add_figure(
         to, "heat", fmt::format("{} of {} tensors by layer and recipe", m.title, c.role),
         fmt::format("A cell shows the worst {} tensor of its row; point at it for the mean. "
                     "Tensors without error are left out.{}",
-                    c.role, shown_words(e, most_figure_recipes)),
+                    c.role, shown_text(e, most_figure_recipes)),
         std::move(h));
     f.group = fmt::format("heat of {}", c.role);
     f.metric = m.name;

@@ -176,7 +176,7 @@ void add_by_place(const evidence& e, const std::vector<std::size_t>& tensors, re
     std::vector<std::string> order;
     std::string more;
     const modules all = by_module(e, tensors, q, order, more);
-    more += shown_words(e, most_lines);
+    more += shown_text(e, most_lines);
     if (!all.empty() && !order.empty()) {
         report::line_chart chart = module_lines(e, all, order, q);
         chart.y = std::move(value);
@@ -293,7 +293,7 @@ void add_pairs(const evidence& e, report::section& to) {
     add_figure(to, "pairs", "Pairs of recipes",
                "R-MSE of the row over that of the column, geometric mean over the tensors. "
                "Outlined: the row has more error." +
-                   shown_words(e, most_figure_recipes),
+                   shown_text(e, most_figure_recipes),
                std::move(map));
 }
 

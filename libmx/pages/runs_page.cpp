@@ -168,7 +168,7 @@ void add_gains(const std::vector<record>& runs, section& to) {
 namespace {
 
 // When a run counts as unstable.
-std::string rule_words(const record& rule) {
+std::string rule_text(const record& rule) {
     const auto number = [&](const char* name) { return number_of(rule, name).value_or(NAN); };
     const std::string jump = fmt::format("a loss above {:g} times its reference", number("factor"));
     const std::string excess = fmt::format(
@@ -203,7 +203,7 @@ runs_tables tables_of_runs(const document_parts& d) {
             "minus "
             "that of the same seed in the first group; stable runs only. p: log-rank, adjusted by "
             "Holm's method. Intervals are 95 %; copies of a run have none.",
-            rule_words(*rule), number("window"), number("burn_in"), 100 * number("margin")));
+            rule_text(*rule), number("window"), number("burn_in"), 100 * number("margin")));
     }
     section runs{.heading = "Runs",
                  .columns = columns_of({"run", "group", "status", "steps", "unstable_at",

@@ -128,7 +128,7 @@ report::value db_value(double sqnr_db) {
     return std::isinf(sqnr_db) ? report::value("exact") : report::value(sqnr_db);
 }
 
-std::string db_words(const class_recipe& r) {
+std::string db_text(const class_recipe& r) {
     if (std::isinf(r.sqnr_db)) return "exact";
     return fmt::format("{} dB (normal data {})", report::fixed_text(r.sqnr_db, 1),
                        report::fixed_text(r.normal_db, 1));
@@ -137,7 +137,7 @@ std::string db_words(const class_recipe& r) {
 // What was measured of norms that the policy keeps: their largest error relative to their spread,
 // under the recipe for which it is smallest, and the blocks that clamp or collapse under it. Empty
 // if none was measured.
-std::string measured_words(const judged_model& m, std::string_view role) {
+std::string measured_text(const judged_model& m, std::string_view role) {
     struct figures {
         double error = 0;
         std::size_t tensors = 0, clamped = 0, collapsed = 0;
@@ -218,7 +218,7 @@ std::vector<kept_class> kept_classes(const judged_model& m, const group& g) {
 }
 
 std::string reason_of(const judged_model& m, const kept_class& k) {
-    return fmt::format("{}{}", fmt::join(k.reasons, ", or "), measured_words(m, k.role));
+    return fmt::format("{}{}", fmt::join(k.reasons, ", or "), measured_text(m, k.role));
 }
 
 std::string roles_text(const judged_model& m, const group& g) {
@@ -229,7 +229,7 @@ std::string roles_text(const judged_model& m, const group& g) {
 }
 
 // "172", "27, 48, 12, ...": the K of the group's tensors.
-std::string extents_words(const judged_model& m, const group& g) {
+std::string extents_text(const judged_model& m, const group& g) {
     std::vector<std::string> extents;
     for (const std::size_t i : g.tensors) {
         add_once(extents, std::to_string(policy::summed_extent(m.tensors[i])));
@@ -240,19 +240,19 @@ std::string extents_words(const judged_model& m, const group& g) {
 }
 
 // "K = 172 is not a multiple of the block"
-std::string uneven_words(const judged_model& m, const group& g) {
+std::string uneven_text(const judged_model& m, const group& g) {
     const bool by_rows = std::ranges::any_of(g.tensors, [&](std::size_t i) {
         return m.says.decisions[i].padded == policy::summed_extent(m.tensors[i]);
     });
     if (by_rows) return "blocks do not divide their shape";
-    const std::string extents = extents_words(m, g);
+    const std::string extents = extents_text(m, g);
     return fmt::format("K = {} {}", extents,
                        extents.find(',') == std::string::npos ? "is not a multiple of the block"
                                                               : "are not multiples of the block");
 }
 
 // What padding would cost: of one K in the words of the decision, of several together.
-std::string padding_words(const judged_model& m, const group& g) {
+std::string padding_text(const judged_model& m, const group& g) {
     std::vector<std::string> reasons;
     double stored = 0, padded = 0;
     for (const std::size_t i : g.tensors) {
@@ -265,7 +265,7 @@ std::string padding_words(const judged_model& m, const group& g) {
     }
     if (reasons.size() == 1) return reasons.front();
     return fmt::format("K = {} are not multiples of the block; padded they cost {:.1f} % more",
-                       extents_words(m, g), stored > 0 ? 100 * (padded - stored) / stored : 0.0);
+                       extents_text(m, g), stored > 0 ? 100 * (padded - stored) / stored : 0.0);
 }
 
 std::string reason_of(const judged_model& m, const group& g) {
@@ -274,7 +274,7 @@ std::string reason_of(const judged_model& m, const group& g) {
         return "not matmul inputs, or kept by the policy: see below";
     }
     if (g.is == outcome::no_whole_blocks) {
-        return padding_words(m, g);
+        return padding_text(m, g);
     }
     const class_recipe* r = chosen_of(class_of(m, g.roles.front()));
     std::size_t largest = g.tensors.front();
@@ -285,7 +285,7 @@ std::string reason_of(const judged_model& m, const group& g) {
     }
     const decision& d = m.says.decisions[largest];
     if (g.is == outcome::quantized && r != nullptr && d.reason.empty()) {
-        std::string why = db_words(*r);
+        std::string why = db_text(*r);
         why += r->vetoed.empty() && r->doubtful.empty() ? "; no limit reached" : "";
         if (!r->reason.empty()) why += "; " + r->reason;
         if (!r->scored.empty()) why += "; " + r->scored;
@@ -456,7 +456,7 @@ std::string more_bytes(std::uint64_t bytes, std::uint64_t than) {
 // "already stored in 4.25 bits per element; keeping loses nothing; re-quantizing to mxfp4 is exact
 // and takes as many bytes, to nvfp4 leaves 29.1 dB and takes 5.9 % more bytes": each recipe against
 // what is stored.
-std::string again_words(const judged_model& m, const group& g) {
+std::string again_text(const judged_model& m, const group& g) {
     std::string text = reason_of(m, g);
     const class_judgement* c = class_of(m, g.roles.front(), true);
     std::vector<std::string> costs;
@@ -473,7 +473,7 @@ std::string again_words(const judged_model& m, const group& g) {
 }
 
 // The axes that only shapes suggest; none if the files state them all.
-std::optional<std::string> assumption_words(const judged_model& m) {
+std::optional<std::string> assumption_text(const judged_model& m) {
     if (m.says.of_a_step) {
         return "Blocks run along the last axis, K of Fprop and, for gradients, of Dgrad. Wgrad, "
                "and "
@@ -514,11 +514,11 @@ std::vector<std::string> kept_sentences(const judged_model& m, const std::vector
         } else if (g.is == outcome::in_few_bits) {
             said.push_back(fmt::format(
                 "- Keep {} {} as stored ({} of the bytes): {}.", part_of_class(m, g),
-                tensors_word(operands_of(m, g.roles.front())), of_bytes(g), again_words(m, g)));
+                tensors_word(operands_of(m, g.roles.front())), of_bytes(g), again_text(m, g)));
         } else if (g.is == outcome::no_whole_blocks) {
             said.push_back(fmt::format("- Keep {} as stored ({} of the bytes): {}.",
                                        report::plural(g.tensors.size(), "operand"), of_bytes(g),
-                                       uneven_words(m, g)));
+                                       uneven_text(m, g)));
         } else if (g.is == outcome::no_operand && std::ranges::all_of(g.tensors, [&](auto i) {
                        return m.tensors[i].elements == 0;
                    })) {
@@ -557,7 +557,7 @@ std::string cost_of(const policy::judgement_totals& t) {
                        size_change(t.stored, t.recommended));
 }
 
-std::string cost_words(const judged_model& m) {
+std::string cost_text(const judged_model& m) {
     const policy::judgement_totals& t = m.says.totals;
     std::string text = "Cost: " + cost_of(t);
     if (t.kept > 0 && t.recommended != t.stored) {
@@ -571,7 +571,7 @@ std::string cost_words(const judged_model& m) {
 }
 
 // The tensors whose storage another tensor counts; empty if there are none.
-std::string tied_words(const judged_model& m) {
+std::string tied_text(const judged_model& m) {
     std::vector<std::string> said;
     std::size_t more = 0;
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
@@ -589,7 +589,7 @@ std::string tied_words(const judged_model& m) {
     return fmt::format("Counted once: {}.", listed(said));
 }
 
-std::string confidence_words(const judged_model& m) {
+std::string confidence_text(const judged_model& m) {
     const bool tensors_only = m.says.confidence == "tensor error only";
     return fmt::format("Confidence: {}{}. Policy {}, version {}; target {}{}.", m.says.confidence,
                        tensors_only ? "; no task was evaluated (--eval)" : "", m.says.policy_name,
@@ -627,14 +627,14 @@ std::string times_normal(double over_normal) {
                        report::significant_text(over_normal, 3));
 }
 
-std::string limit_words(const policy::reached_limit& l) {
+std::string limit_text(const policy::reached_limit& l) {
     return fmt::format("{} (limit {})", policy::words_of(*l.of, l.value),
                        policy::value_text(*l.of, l.limit));
 }
 
 // "has 1.31 times the squared error of normal data", "has 2 % of its elements clamped (limit 1 %)".
-std::string harm_words(const policy::risk& r) {
-    if (r.why) return limit_words(*r.why);
+std::string harm_text(const policy::risk& r) {
+    if (r.why) return limit_text(*r.why);
     std::string words = "has " + times_normal(r.over_normal);
     if (r.one_element > 0) {
         words += fmt::format(", and one element with {} of its squares",
@@ -643,7 +643,7 @@ std::string harm_words(const policy::risk& r) {
     return words;
 }
 
-std::string mend_words(const decision& d, const policy::risk& r) {
+std::string remedy_text(const decision& d, const policy::risk& r) {
     if (!r.remedy.empty() || d.undecided) return r.remedy;
     return r.is == policy::verdict::evaluate ? "evaluate it, or keep its stored precision"
                                              : "within the limits";
@@ -661,9 +661,9 @@ report::section risks_section(const judged_model& m) {
         m.says.risks, [](const policy::risk& r) { return r.why.has_value(); }));
     for (const policy::risk& r : m.says.risks) {
         if (!noted(r) || s.notes.size() == first_risks) break;
-        const std::string mend = mend_words(m.says.decisions[r.tensor], r);
+        const std::string mend = remedy_text(m.says.decisions[r.tensor], r);
         s.notes.push_back(fmt::format("- {} {} under {}{}{}.", tensor_name(m, r.tensor),
-                                      harm_words(r), r.recipe, mend.empty() ? "" : ": ", mend));
+                                      harm_text(r), r.recipe, mend.empty() ? "" : ": ", mend));
     }
     if (limits > 0) {
         s.notes.push_back(fmt::format("{} of {} {} a limit of the policy.", limits,
@@ -1031,11 +1031,11 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
     for (std::string& said : kept_sentences(m, groups)) words.notes.push_back(std::move(said));
     words.notes.insert(words.notes.end(), undecided.begin(),
                        requested.empty() ? undecided.begin() : undecided.end());
-    if (requested.empty()) words.notes.push_back(cost_words(m));
-    if (std::string tied = tied_words(m); !tied.empty()) words.notes.push_back(std::move(tied));
+    if (requested.empty()) words.notes.push_back(cost_text(m));
+    if (std::string tied = tied_text(m); !tied.empty()) words.notes.push_back(std::move(tied));
     for (const std::string& said : c.warnings) words.notes.push_back(said);
-    if (auto assumed = assumption_words(m)) words.notes.push_back(std::move(*assumed));
-    words.notes.push_back(confidence_words(m));
+    if (auto assumed = assumption_text(m)) words.notes.push_back(std::move(*assumed));
+    words.notes.push_back(confidence_text(m));
     std::vector<report::section> all{std::move(words)};
     for (report::section& s :
          std::vector{requested.empty() ? classes_section(m, groups) : requested_table(m, requested),
@@ -1078,8 +1078,8 @@ std::string verdict_line(const judged_model& m) {
     parts.push_back(cost_of(m.says.totals));
     if (!m.says.risks.empty()) {
         const policy::risk& r = m.says.risks.front();
-        parts.push_back(fmt::format("worst: {} under {} {}", tensor_name(m, r.tensor), r.recipe,
-                                    harm_words(r)));
+        parts.push_back(
+            fmt::format("worst: {} under {} {}", tensor_name(m, r.tensor), r.recipe, harm_text(r)));
     }
     parts.push_back(m.says.confidence);
     return fmt::format("{}: {}", listed(files), fmt::join(parts, "; "));
@@ -1103,7 +1103,7 @@ report::section worst_section(const judged_model& m) {
                         "limit", column_of("decided", "recommended")});
         s.add(tensor_name(m, r.tensor), d.role, r.recipe, r.over_normal, r.energy, r.underflow,
               r.normal_underflow, policy::to_string(std::max(r.is, of_class)),
-              r.why ? limit_words(*r.why) : std::string(), d.recipe);
+              r.why ? limit_text(*r.why) : std::string(), d.recipe);
     }
     if (s.rows.empty()) {
         s.heading = "Tensors";

@@ -29,7 +29,7 @@ std::uint64_t bytes_of(double bits_per_element, std::uint64_t elements) {
 }
 
 // "already stored in 4.25 bits per element; keeping loses nothing"
-std::string kept_words(double bits, std::uint64_t elements) {
+std::string kept_text(double bits, std::uint64_t elements) {
     return fmt::format("already stored in {:.4g} bits per element; keeping loses nothing",
                        bits / static_cast<double>(elements));
 }
@@ -168,7 +168,7 @@ class judging {
         const bool whole = std::any_of(first.begin(), first.end(), [&](const offer* o) {
             return holds_whole_blocks(tensors_[i], o->recipe) || known_.find(i, o->key) != nullptr;
         });
-        return whole ? std::string() : padding_words(tensors_[i], first.front()->recipe);
+        return whole ? std::string() : padding_text(tensors_[i], first.front()->recipe);
     }
 
     // Whether there is a whole block to judge; a part of one along an axis says nothing.
@@ -346,7 +346,7 @@ class judging {
                 bits += 8 * static_cast<double>(tensors_[i].bytes);
                 elements += tensors_[i].elements;
             }
-            c.reason = kept_words(bits, elements);
+            c.reason = kept_text(bits, elements);
             return;
         }
         if (c.elements == 0) {
@@ -530,7 +530,7 @@ std::string why_kept(const measured_tensor& t, std::string_view role, const poli
 std::string why_quantized(const measured_tensor& t, const policy& by) {
     const double bits = 8 * static_cast<double>(t.bytes);
     const bool few = bits < by.setting("quantized_bits") * static_cast<double>(t.elements);
-    return few ? kept_words(bits, t.elements) : std::string();
+    return few ? kept_text(bits, t.elements) : std::string();
 }
 
 std::string_view default_policy(std::span<const measured_tensor> tensors) {

@@ -64,7 +64,7 @@ std::uint64_t padded_extent(const measured_tensor& t, const codec::recipe& r) {
     return (summed_extent(t) + block - 1) / block * block;
 }
 
-std::string padding_words(const measured_tensor& t, const codec::recipe& r) {
+std::string padding_text(const measured_tensor& t, const codec::recipe& r) {
     const std::uint64_t k = summed_extent(t);
     const std::uint64_t padded = padded_extent(t, r);
     if (k == 0 || padded == k) {

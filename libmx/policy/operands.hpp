@@ -32,7 +32,7 @@ std::uint64_t padded_extent(const measured_tensor& t, const codec::recipe& r);
 
 /// What to do about an extent that blocks do not divide: "K = 172 is not a multiple of 32; padded
 /// to 192 it costs 11.6 % more".
-std::string padding_words(const measured_tensor& t, const codec::recipe& r);
+std::string padding_text(const measured_tensor& t, const codec::recipe& r);
 
 /// The recipe without axis and seeds: equal for measurements of the same recipe.
 codec::recipe without_axis(codec::recipe r);

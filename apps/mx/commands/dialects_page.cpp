@@ -70,7 +70,7 @@ std::string question(const conformance::disagreement& d, const conformance::resp
 std::string disagreements() {
     return lines_of(conformance::disagreements(), [](const conformance::disagreement& d) {
         return fmt::format("| {} | {}: {} | {} | {} | {} | {} | {} |", d.number, plain(d.title),
-                           plain(d.story), plain(conformance::input_words(d)), question(d, d.a),
+                           plain(d.story), plain(conformance::input_text(d)), question(d, d.a),
                            plain(conformance::to_string(conformance::ask(d, d.a))),
                            question(d, d.b),
                            plain(conformance::to_string(conformance::ask(d, d.b))));

@@ -60,7 +60,7 @@ constexpr std::array listed_tensor_members = std::to_array<report::declared<list
     {"k", "string?",
      "the extent that products with the tensor sum over, and its axes; null if it is in none",
      [](auto& t) {
-         return t.k.any() ? text(fmt::format("{} ({})", t.k.extent, engine::axes_words(t.k)))
+         return t.k.any() ? text(fmt::format("{} ({})", t.k.extent, engine::axes_text(t.k)))
                           : undefined();
      }},
     {"why_k", "string?", "why these axes, or why none",

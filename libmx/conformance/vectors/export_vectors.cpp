@@ -102,7 +102,7 @@ io::metadata_map metadata_of(const vector_request& request, const vector_source&
                        {"contract", contract_of(arrays)},
                        {"source", request.made_by},
                        {"inputs", source.words}};
-    if (!source.inputs.category.empty()) m["categories"] = category_words();
+    if (!source.inputs.category.empty()) m["categories"] = category_text();
     return m;
 }
 

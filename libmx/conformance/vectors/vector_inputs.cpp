@@ -245,7 +245,7 @@ vector_inputs generate_inputs(const codec::recipe& r, std::size_t blocks, std::u
     return out;
 }
 
-std::string category_words() {
+std::string category_text() {
     std::string words;
     for (std::size_t i = 0; i < input_categories.size(); ++i) {
         words += fmt::format("{}{} {}", i == 0 ? "" : "; ", i, input_categories[i].name);

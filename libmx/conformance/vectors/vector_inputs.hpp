@@ -28,6 +28,6 @@ struct vector_inputs {
 vector_inputs generate_inputs(const codec::recipe& r, std::size_t blocks, std::uint64_t seed);
 
 /// The list of categories as text: "0 gaussian; 1 heavy-tailed; ...".
-std::string category_words();
+std::string category_text();
 
 }  // namespace mx::conformance::vectors

@@ -276,7 +276,7 @@ class graph_walk {
         bool only_lookups = true;
     };
 
-    static std::string node_words(const onnx_node& n) {
+    static std::string node_text(const onnx_node& n) {
         const std::string& name = n.name.empty() && !n.outputs.empty() ? n.outputs.front() : n.name;
         return fmt::format("{} node '{}'", n.operation, name);
     }
@@ -293,7 +293,7 @@ class graph_walk {
             }
         }
         uses_.only_lookups = uses_.only_lookups && n.operation == "Gather" && input == 0;
-        if (uses_.other.empty()) uses_.other = node_words(n);
+        if (uses_.other.empty()) uses_.other = node_text(n);
     }
 
     void multiply(const onnx_node& n, const product_input& p, const followed_value& at) {
@@ -301,7 +301,7 @@ class graph_walk {
             stored_of(at, at.axes.empty() ? std::vector<int>{}
                                           : summed_axes(n, p, static_cast<int>(at.axes.size())));
         if (!axes) {
-            if (uses_.unfollowed.empty()) uses_.unfollowed = node_words(n);
+            if (uses_.unfollowed.empty()) uses_.unfollowed = node_text(n);
             return;
         }
         for (use& known : uses_.products) {
@@ -309,9 +309,9 @@ class graph_walk {
         }
         const bool left = p.how == operand::left || (p.how == operand::einsum && p.input == 0);
         const bool right = p.how == operand::right || (p.how == operand::einsum && p.input == 1);
-        uses_.products.push_back({*axes, node_words(n) + (left    ? ", first operand"
-                                                          : right ? ", second operand"
-                                                                  : "")});
+        uses_.products.push_back({*axes, node_text(n) + (left    ? ", first operand"
+                                                         : right ? ", second operand"
+                                                                 : "")});
     }
 
     // Whether the node passes its first input on in another form; if so, makes it that form. An

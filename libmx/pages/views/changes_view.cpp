@@ -76,8 +76,8 @@ report::section uncompared_section(const report::record& tail, bool all) {
 }
 
 // "that of 7 fell, at most by 3.21 dB (layers.0.w)"
-std::string moved_words(const report::record& r, const std::string& way, const char* size,
-                        const char* tensor) {
+std::string moved_text(const report::record& r, const std::string& way, const char* size,
+                       const char* tensor) {
     return fmt::format(
         "that of {} {}, at most by {:.2f} dB ({})",
         report::grouped(report::whole(report::number_of(r, "sqnr_" + way).value_or(0))), way,
@@ -94,10 +94,10 @@ std::string recipe_sentence(const report::record& r) {
     if (count("changed") == 0) return text + ".";
     std::vector<std::string> moves;
     if (count("sqnr_fell") > 0) {
-        moves.push_back(moved_words(r, "fell", "largest_fall_db", "fell_most"));
+        moves.push_back(moved_text(r, "fell", "largest_fall_db", "fell_most"));
     }
     if (count("sqnr_rose") > 0) {
-        moves.push_back(moved_words(r, "rose", "largest_rise_db", "rose_most"));
+        moves.push_back(moved_text(r, "rose", "largest_rise_db", "rose_most"));
     }
     if (count("sqnr_undefined") > 0) {
         moves.push_back(fmt::format("that of {} is defined in one file only",

@@ -106,13 +106,13 @@ std::string affected(const finding& f) {
 
 // "norm.weight under mxfp8: 5 of 8 blocks saturate: every value in [0.844,1)*2^n becomes
 // 0.875*2^n, a gain of 0.93 (...); scale=rceil brings R-MSE from 0.066 to 0.011."
-std::string finding_words(const finding& f, const std::string& tensor) {
+std::string finding_text(const finding& f, const std::string& tensor) {
     return fmt::format("{} under {}: {}: {}{}; {}.", tensor, spelled(f.recipe), affected(f),
                        what_happens(f), example(f), remedy(f));
 }
 
 // "Closest under mxfp8: block 3 of norm.weight, ..."; empty where no block was judged.
-std::string nearest_words(const cluster::recipe_summary& h, const codec::recipe& r) {
+std::string nearest_text(const cluster::recipe_summary& h, const codec::recipe& r) {
     if (!h.nearest) return {};
     const cluster::near_block& b = *h.nearest;
     return fmt::format(
@@ -182,7 +182,7 @@ std::vector<named_finding> worst_of(const cluster_report& report, bool all) {
 }
 
 // "2 tensors, all of them norms, have blocks that saturate, collapse or become zero".
-std::string danger_words(const cluster_report& report, const engine::role_finder& roles) {
+std::string danger_text(const cluster_report& report, const engine::role_finder& roles) {
     std::map<std::pair<const io::reader*, std::size_t>, bool> norms;
     for (const finding& f : report.findings) {
         norms[{f.tensor.file, f.tensor.index}] = roles.role_of(f.tensor.info()) == "norm";
@@ -207,17 +207,17 @@ report::section findings_section(const cluster_report& report, const analysis_re
         s.heading = judged ? "No tensor has blocks that saturate, collapse or become zero"
                            : "Nothing to judge: no block has two finite, non-zero elements";
         for (std::size_t r = 0; r < request.recipes.size(); ++r) {
-            std::string text = nearest_words(report.summaries[r], request.recipes[r]);
+            std::string text = nearest_text(report.summaries[r], request.recipes[r]);
             if (!text.empty()) s.notes.push_back("- " + text);
         }
         return s;
     }
-    s.heading = danger_words(report, request.roles);
+    s.heading = danger_text(report, request.roles);
     if (shown.size() < report.findings.size()) {
         s.heading += fmt::format("; the {} worst of {} findings (--all: every one)", shown.size(),
                                  report.findings.size());
     }
-    for (const named_finding& n : shown) s.notes.push_back("- " + finding_words(*n.f, n.name));
+    for (const named_finding& n : shown) s.notes.push_back("- " + finding_text(*n.f, n.name));
     return s;
 }
 

@@ -22,7 +22,7 @@ using report::plural;
 // A smaller difference in bits does not show in print.
 constexpr double same_bits = 0.005;
 
-std::string cost_words(const standing& s, const standing* baseline) {
+std::string cost_text(const standing& s, const standing* baseline) {
     std::string text = fmt::format("It takes {:.2f} bits per element", s.bits_per_element);
     if (baseline == nullptr) return text + ".";
     const double more = s.bits_per_element - baseline->bits_per_element;
@@ -40,7 +40,7 @@ const standing* baseline_of(const sweep_plan& plan, const comparison& c) {
 
 // "mxfp8:scale=rceil has the least error: 0.9712 of the baseline's R-MSE (geometric mean over 33
 // tensors); its R-MSE is the smallest in 21 of 36 tensors."
-std::string winner_words(const sweep_plan& plan, const comparison& c) {
+std::string winner_text(const sweep_plan& plan, const comparison& c) {
     std::vector<std::string> names;
     for (std::size_t place = 0; place < c.best.size(); ++place) {
         if (c.best[place]) names.push_back(plan.cells[c.overall.cells[place].cell].name);
@@ -53,7 +53,7 @@ std::string winner_words(const sweep_plan& plan, const comparison& c) {
         text += first.tensors == 1
                     ? std::string(" no error.")
                     : fmt::format(" no error in any of {}.", plural(first.tensors, "tensor"));
-        return text + " " + cost_words(first, baseline_of(plan, c));
+        return text + " " + cost_text(first, baseline_of(plan, c));
     }
     const bool is_baseline = std::ranges::find(names, plan.baseline.name) != names.end();
     text += several ? " the same and the least error" : " the least error";
@@ -72,14 +72,14 @@ std::string winner_words(const sweep_plan& plan, const comparison& c) {
     }
     text += ".";
     return text + " " +
-           (is_baseline ? cost_words(first, nullptr) : cost_words(first, baseline_of(plan, c)));
+           (is_baseline ? cost_text(first, nullptr) : cost_text(first, baseline_of(plan, c)));
 }
 
 // Leads below this many percent count as none.
 constexpr double least_lead = 0.01;
 
 // The relation of the first of two to the second.
-std::string lead_words(const standing& a, const standing& b, const std::string& second) {
+std::string lead_text(const standing& a, const standing& b, const std::string& second) {
     if (!stands_before(a, b)) return fmt::format("{} has the same error", second);
     const double less = 100 * (1 - a.rmse_ratio->mean / b.rmse_ratio->mean);
     if (less < least_lead) return fmt::format("{} is within {} % of it", second, least_lead);
@@ -87,15 +87,15 @@ std::string lead_words(const standing& a, const standing& b, const std::string& 
                        second);
 }
 
-std::string class_words(const sweep_plan& plan, const comparison& c, const bits_class& k) {
+std::string class_text(const sweep_plan& plan, const comparison& c, const bits_class& k) {
     const standing& best = c.overall.cells[k.best];
-    std::string text = fmt::format("- {} bits: {}", bits_words(k), plan.cells[best.cell].name);
+    std::string text = fmt::format("- {} bits: {}", bits_text(k), plan.cells[best.cell].name);
     if (best.exact) text += ", exact";
     if (best.sqnr_db) text += fmt::format(", {} dB", report::fixed_text(best.sqnr_db->mean, 2));
     if (k.best == k.second || !best.rmse_ratio) return text + ".";
     const standing& second = c.overall.cells[k.second];
     if (!second.rmse_ratio) return text + ".";
-    return fmt::format("{}; {}.", text, lead_words(best, second, plan.cells[second.cell].name));
+    return fmt::format("{}; {}.", text, lead_text(best, second, plan.cells[second.cell].name));
 }
 
 // Pairs of neighbours that the seeds do not separate: the first and second of each class.
@@ -163,7 +163,7 @@ void add_coverage(const sweep_plan& plan, const comparison& c, std::vector<std::
 
 }  // namespace
 
-std::string bits_words(const bits_class& k) { return fmt::format("{} to {}", k.bits, k.bits + 1); }
+std::string bits_text(const bits_class& k) { return fmt::format("{} to {}", k.bits, k.bits + 1); }
 
 std::vector<std::string> compare_verdict(const sweep_plan& plan, const comparison& c) {
     std::vector<std::string> notes;
@@ -172,9 +172,9 @@ std::vector<std::string> compare_verdict(const sweep_plan& plan, const compariso
         add_coverage(plan, c, notes);
         return notes;
     }
-    if (std::string text = winner_words(plan, c); !text.empty()) notes.push_back(std::move(text));
+    if (std::string text = winner_text(plan, c); !text.empty()) notes.push_back(std::move(text));
     if (c.classes.size() > 1) {
-        for (const bits_class& k : c.classes) notes.push_back(class_words(plan, c, k));
+        for (const bits_class& k : c.classes) notes.push_back(class_text(plan, c, k));
     }
     add_interval_warnings(plan, c, notes);
     add_phase_warnings(plan, c, notes);

@@ -10,7 +10,7 @@
 namespace mx::pages {
 
 /// "4 to 5": the bits per element of a class.
-std::string bits_words(const compare::bits_class& k);
+std::string bits_text(const compare::bits_class& k);
 
 /// Paragraphs and list items ("- ...").
 std::vector<std::string> compare_verdict(const compare::sweep_plan& plan,

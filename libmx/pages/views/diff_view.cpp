@@ -227,7 +227,7 @@ std::string percent(double part, double whole) {
     return report::percent_text(whole > 0 ? std::min(1.0, part / whole) : 0) + " %";
 }
 
-std::string flip_words(const recipe_counts& c) {
+std::string flip_text(const recipe_counts& c) {
     if (c.followed == 0) return {};
     return fmt::format("; {} of the codes moved and were back one dump later",
                        percent(c.flipped, c.followed));
@@ -235,11 +235,11 @@ std::string flip_words(const recipe_counts& c) {
 
 // "0.31 % of the codes moved; the scales of 1.20 % of the blocks changed, and where they did not,
 // 0.10 % of the codes moved; 0.05 % of the codes moved and were back one dump later"
-std::string move_words(const recipe_counts& c) {
+std::string move_text(const recipe_counts& c) {
     if (c.codes == 0 && c.scales == 0) return "no scale and no code changed";
     if (c.scales == 0) {
         return fmt::format("{} of the codes changed, and no scale", percent(c.codes, c.elements)) +
-               flip_words(c);
+               flip_text(c);
     }
     std::string text = fmt::format("{} of the codes moved; the scales of {} of the blocks changed",
                                    percent(c.codes, c.elements), percent(c.scales, c.blocks));
@@ -247,7 +247,7 @@ std::string move_words(const recipe_counts& c) {
         text += fmt::format(", and where they did not, {} of the codes moved",
                             percent(c.moved_equal, c.equal));
     }
-    return text + flip_words(c);
+    return text + flip_text(c);
 }
 
 report::section verdict_section(const diff::diff_result& d, bool series) {
@@ -270,7 +270,7 @@ report::section verdict_section(const diff::diff_result& d, bool series) {
         s.notes.push_back(fmt::format("The values differ by {:.3g} of their RMS (nrmse).", most));
     }
     for (const auto& [recipe, c] : counts_of(d.summary)) {
-        s.notes.push_back(fmt::format("- {}: {}.", recipe, move_words(c)));
+        s.notes.push_back(fmt::format("- {}: {}.", recipe, move_text(c)));
     }
     return s;
 }

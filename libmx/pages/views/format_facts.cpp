@@ -222,7 +222,7 @@ report::record meaning_of(const format::scale_format& f, std::uint32_t code) {
          nan ? "NaN" : "power of two"});
 }
 
-std::string layout_words(const format::element_format& f) {
+std::string layout_text(const format::element_format& f) {
     if (!f.floating()) {
         return fmt::format("{}-bit two's complement integer over {}", f.bits(),
                            1 << f.mantissa_bits);

@@ -56,6 +56,6 @@ report::record meaning_of(const format::element_format& f, std::uint32_t code);
 report::record meaning_of(const format::scale_format& f, std::uint32_t code);
 
 /// "1 sign, 2 exponent, 1 mantissa bit".
-std::string layout_words(const format::element_format& f);
+std::string layout_text(const format::element_format& f);
 
 }  // namespace mx::pages

@@ -22,14 +22,14 @@
 namespace mx::pages {
 namespace {
 
-std::string preset_words(const codec::recipe& r) {
+std::string preset_text(const codec::recipe& r) {
     const format::block_format* b = format::find_block_format(r.preset);
     return b == nullptr ? std::string(r.preset) : fmt::format("{}: {}", b->name, b->summary);
 }
 
-std::string element_words(const codec::recipe& r) {
+std::string element_text(const codec::recipe& r) {
     const format::element_format& f = *r.element;
-    std::string text = fmt::format("{}: {}; largest value {}", f.name, layout_words(f),
+    std::string text = fmt::format("{}: {}; largest value {}", f.name, layout_text(f),
                                    exact_decimal(format::decode(f, f.max_code())));
     if (f.floating()) {
         text += fmt::format(", smallest normal {}", exact_decimal(std::ldexp(1.0, f.emin())));
@@ -50,7 +50,7 @@ std::string element_words(const codec::recipe& r) {
 
 int effective_emax(const codec::recipe& r) { return scale::facts_of(*r.element, r.emax).emax; }
 
-std::string rule_words(const codec::recipe& r) {
+std::string rule_text(const codec::recipe& r) {
     std::string text = fmt::format("{}: {} ({})", r.rule->name, r.rule->definition, r.rule->source);
     if (scale::is_search(r.rule->id)) {
         const bool squares = r.measure == codec::search_measure::mse;
@@ -72,7 +72,7 @@ std::string rule_words(const codec::recipe& r) {
 }
 
 // How the dialect differs from the definition of the rule.
-std::string dialect_rule_words(const codec::recipe& r) {
+std::string dialect_rule_text(const codec::recipe& r) {
     using scale::rule_id;
     if (r.by->id == codec::dialect_id::ocp) return {};
     std::string_view column = r.scale_format->power_of_two() ? "log2" : "two_level";
@@ -84,11 +84,11 @@ std::string dialect_rule_words(const codec::recipe& r) {
     return fmt::format("; {} ({}): {}", r.by->name, column, a.words.meaning);
 }
 
-std::string dialect_words(const codec::recipe& r) {
+std::string dialect_text(const codec::recipe& r) {
     return fmt::format("{}: {} ({})", r.by->name, r.by->summary, r.by->source);
 }
 
-std::string rounding_words(const codec::recipe& r) {
+std::string roundings_text(const codec::recipe& r) {
     const auto& row = format::row_of(r.round);
     std::string text = fmt::format("{}: {}", row.name, row.summary);
     if (r.round == format::rounding::rtne && r.element->floating() &&
@@ -103,7 +103,7 @@ std::string rounding_words(const codec::recipe& r) {
     return text;
 }
 
-std::string block_words(const codec::recipe& r) {
+std::string blocks_text(const codec::recipe& r) {
     const auto [rows, cols] = r.block;
     std::string text = fmt::format("{}x{}: {} elements share a scale, ", rows, cols, rows * cols);
     using kind = codec::axis_choice::kind;
@@ -121,14 +121,14 @@ std::string block_words(const codec::recipe& r) {
     return text + "; a short last block is scaled by its own elements";
 }
 
-std::string offset_words(const codec::recipe& r) {
+std::string offset_text(const codec::recipe& r) {
     if (r.offset == codec::offset_kind::none) return "none: the grid is symmetric about zero";
     return fmt::format("fp16: (max + min) / 2 of the block is taken off first; the scale sees {}",
                        r.range == codec::range_kind::max ? "the largest |x - offset| (range=max)"
                                                          : "(max - min) / 2 (range=half)");
 }
 
-std::string transform_words(const codec::recipe& r) {
+std::string transform_text(const codec::recipe& r) {
     using transform::kind;
     const int n = r.rotate.size;
     const bool down = r.block.cols == 1;
@@ -155,7 +155,7 @@ std::string transform_words(const codec::recipe& r) {
         n, along, n, n, n);
 }
 
-std::string bits_words(const codec::recipe& r) {
+std::string bits_text(const codec::recipe& r) {
     const double bits = codec::bits_per_element(r);
     std::string parts;
     if (codec::has_blocks(r) || codec::bits_per_block(r) != 0) {
@@ -172,21 +172,21 @@ std::string bits_words(const codec::recipe& r) {
 }
 
 // Probabilities without knowledge of the tensor.
-std::string share_words(double share) {
+std::string share_text(double share) {
     return fmt::format("{} % of the blocks where the logarithms of their maxima are uniform",
                        report::percent_text(share));
 }
 
-std::string overflow_words(const codec::clamp_zone& zone) {
+std::string overflow_text(const codec::clamp_zone& zone) {
     if (zone.empty()) return "never: the scaled block maximum stays within the largest value";
     return fmt::format(
         "when the block maximum is in ({}, {}) x 2^k, k an integer: scaled, it lies beyond the "
         "largest value and becomes it; {}",
-        exact_decimal(zone.from), exact_decimal(zone.to), share_words(zone.share()));
+        exact_decimal(zone.from), exact_decimal(zone.to), share_text(zone.share()));
 }
 
 // Overflow that rounding alone would not remove.
-std::string clamped_words(const codec::recipe& r, const codec::clamp_zone& zone) {
+std::string clamped_text(const codec::recipe& r, const codec::clamp_zone& zone) {
     if (zone.empty()) return "never";
     if (r.round == format::rounding::stochastic) {
         return "where chance rounds what overflows away from the largest value";
@@ -195,15 +195,15 @@ std::string clamped_words(const codec::recipe& r, const codec::clamp_zone& zone)
     return fmt::format(
         "when the block maximum is in ({}, {}) x 2^k: rounded, it would lie beyond the largest "
         "value; {}",
-        exact_decimal(zone.clamps_from), exact_decimal(zone.to), share_words(zone.clamped_share()));
+        exact_decimal(zone.clamps_from), exact_decimal(zone.to), share_text(zone.clamped_share()));
 }
 
-std::string interval_words(const engine::saturation_threshold& t) {
+std::string interval_text(const engine::saturation_threshold& t) {
     return fmt::format("{} {}", t.including ? "from" : "above", exact_decimal(t.at));
 }
 
 // The range in which all elements of a block become one value.
-std::string saturation_words(const engine::block_judge& judge) {
+std::string saturation_text(const engine::block_judge& judge) {
     if (const std::optional<engine::saturation_zone> zone = judge.zone()) {
         return fmt::format(
             "when all magnitudes of the block are in {}{}, 1) x 2^n, 2^n being the power of two "
@@ -215,16 +215,16 @@ std::string saturation_words(const engine::block_judge& judge) {
     }
     std::string text =
         fmt::format("scaled magnitudes {} become {}, the largest value",
-                    interval_words(judge.positive()), exact_decimal(judge.positive().largest));
+                    interval_text(judge.positive()), exact_decimal(judge.positive().largest));
     if (judge.signs_matter()) {
-        text += fmt::format("; of negative elements those {}, {}", interval_words(judge.negative()),
+        text += fmt::format("; of negative elements those {}, {}", interval_text(judge.negative()),
                             exact_decimal(judge.negative().largest));
     }
     return text;
 }
 
 // The scale that all blocks share, by the dialect's convention.
-std::string tensor_scale_words(const codec::recipe& r) {
+std::string tensor_scale_text(const codec::recipe& r) {
     const bool inverse = r.by->two_level.value == codec::two_level_kind::te ||
                          r.by->two_level.value == codec::two_level_kind::compressed_tensors;
     using kind = codec::outer_choice::kind;
@@ -243,7 +243,7 @@ std::string tensor_scale_words(const codec::recipe& r) {
                                                  : "tensor, found by a pass that goes first");
 }
 
-std::string select_words(const codec::recipe& r) {
+std::string select_text(const codec::recipe& r) {
     std::string_view measure = "the sum of squared errors";
     if (r.select == codec::four_over_six::mae) measure = "the sum of absolute errors";
     if (r.select == codec::four_over_six::abs_max) measure = "the largest absolute error";
@@ -259,7 +259,7 @@ std::string select_words(const codec::recipe& r) {
         measure, where);
 }
 
-std::string special_words(const codec::recipe& r) {
+std::string special_text(const codec::recipe& r) {
     const std::string rest =
         "; its finite elements are counted as poisoned and stay out of every rate and sum";
     if (r.by->id != codec::dialect_id::ocp && r.scale_format->power_of_two()) {
@@ -309,57 +309,57 @@ std::vector<report::record> recipe_words(const codec::recipe& r) {
                                           "with NaN or Inf becomes NaN",
                                           r.block.cols)),
                 part("codes", "none: mx computes the values that the format's authors publish"),
-                part("bits", bits_words(r))};
+                part("bits", bits_text(r))};
     }
     if (!codec::has_blocks(r)) {
         const bool scaled = r.scope == codec::scale_scope::tensor;
         return {
             part("recipe", codec::to_string(r)),
-            part("element", element_words(r)),
+            part("element", element_text(r)),
             part("scale", scaled ? "one of the tensor: amax / largest value in float32, amax its "
                                    "largest finite magnitude, found by a pass that goes first"
                                  : "none"),
-            part("rounding", rounding_words(r)),
+            part("rounding", roundings_text(r)),
             part("block",
                  "none: NaN and Inf affect themselves only, and figures of blocks are "
                  "undefined"),
-            part("bits", bits_words(r))};
+            part("bits", bits_text(r))};
     }
     std::vector<report::record> parts{
         part("recipe", codec::to_string(r)),
-        part("preset", preset_words(r)),
-        part("element", element_words(r)),
+        part("preset", preset_text(r)),
+        part("element", element_text(r)),
         part("scale format", fmt::format("{}: {}", r.scale_format->name, r.scale_format->summary)),
-        part("scale rule", rule_words(r) + dialect_rule_words(r)),
-        part("rounding", rounding_words(r)),
-        part("block", block_words(r)),
-        part("offset", offset_words(r)),
-        part("bits", bits_words(r)),
+        part("scale rule", rule_text(r) + dialect_rule_text(r)),
+        part("rounding", roundings_text(r)),
+        part("block", blocks_text(r)),
+        part("offset", offset_text(r)),
+        part("bits", bits_text(r)),
     };
     if (r.rotate.what != transform::kind::none) {
-        parts.push_back(part("transform", transform_words(r)));
+        parts.push_back(part("transform", transform_text(r)));
     }
     if (codec::has_tensor_scale(r) || codec::has_outer_areas(r)) {
         parts.push_back(part(
             fmt::format("{} scale", codec::has_outer_areas(r) ? codec::area_word(r) : "tensor"),
-            tensor_scale_words(r)));
+            tensor_scale_text(r)));
     }
     if (r.select != codec::four_over_six::none) {
-        parts.push_back(part("four over six", select_words(r)));
+        parts.push_back(part("four over six", select_text(r)));
     }
     if (r.scale_format->power_of_two()) {
         const codec::clamp_zone zone = codec::clamp_zone_of(r);
-        parts.push_back(part("overflow", overflow_words(zone)));
-        parts.push_back(part("clamped", clamped_words(r, zone)));
+        parts.push_back(part("overflow", overflow_text(zone)));
+        parts.push_back(part("clamped", clamped_text(r, zone)));
     }
     if (const auto judge = engine::block_judge::of(r)) {
         const std::string chance = r.round == format::rounding::stochastic
                                        ? "; that much is certain, chance may do so to more"
                                        : "";
-        parts.push_back(part("saturation", saturation_words(*judge) + chance));
+        parts.push_back(part("saturation", saturation_text(*judge) + chance));
     }
-    parts.push_back(part("NaN and Inf", special_words(r)));
-    parts.push_back(part("dialect", dialect_words(r)));
+    parts.push_back(part("NaN and Inf", special_text(r)));
+    parts.push_back(part("dialect", dialect_text(r)));
     return parts;
 }
 

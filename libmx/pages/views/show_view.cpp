@@ -78,7 +78,7 @@ std::string extents(std::uint64_t rows, std::uint64_t cols) {
     return fmt::format("{}x{}", rows, cols);
 }
 
-std::string cell_words(const tensor_view& v) {
+std::string map_cell_text(const tensor_view& v) {
     const show::map_layout& l = v.layout;
     if (l.tall * l.wide == 1) return "one block";
     if (l.folded) return fmt::format("the worst of {} blocks in a row", l.wide);
@@ -106,7 +106,7 @@ report::section character_map(const tensor_view& v, std::span<const quantity* co
         for (const quantity* q : quantities) line.emplace_back(q->id, map_line(v, row, *q));
         s.rows.push_back(std::move(line));
     }
-    s.notes = {fmt::format("A character is {}. {}", cell_words(v), legend)};
+    s.notes = {fmt::format("A character is {}. {}", map_cell_text(v), legend)};
     return s;
 }
 
@@ -121,7 +121,7 @@ std::string heading_of(const tensor_view& v) {
 }
 
 // "14.31 % of the elements become zero (normal data 9.71 %; 6.8 % of the squared error)".
-std::string loss_words(const tensor_view& v) {
+std::string loss_text(const tensor_view& v) {
     const analysis::result& r = v.results.front();
     const region all = total_of(v);
     if (all.clamp + all.underflow + all.saturated + all.poisoned == 0) {
@@ -154,7 +154,7 @@ report::section summary(const tensor_view& v) {
                                   r.of->dtype, tensor::to_string(info.shape), r.of->role,
                                   plural(r.elements, "element"), plural(r.blocks, "block"),
                                   extents(v.geometry.grid.block_rows, v.geometry.grid.block_cols),
-                                  recipe.scale_format->name, show::rule_words(recipe)));
+                                  recipe.scale_format->name, show::rule_text(recipe)));
     const block::grid& g = v.geometry.grid;
     if ((g.block_rows > g.over.rows || g.block_cols > g.over.cols) &&
         info.elements > g.block_rows * g.block_cols) {
@@ -171,7 +171,7 @@ report::section summary(const tensor_view& v) {
     } else if (r.exact == 1) {
         errors = "Every value is kept. ";
     }
-    s.notes.push_back(errors + loss_words(v));
+    s.notes.push_back(errors + loss_text(v));
     if (r.nan + r.inf != 0) {
         s.notes.push_back(fmt::format("{} {} NaN or Inf.", plural(r.nan + r.inf, "element"),
                                       r.nan + r.inf == 1 ? "is" : "are"));
@@ -264,7 +264,7 @@ double amax_of(const block_view& b) {
     return static_cast<double>(base::float_from_bits(b.stats.x_max));
 }
 
-std::string at_words(const std::vector<std::uint64_t>& coordinates) {
+std::string at_text(const std::vector<std::uint64_t>& coordinates) {
     return fmt::format("[{}]", fmt::join(coordinates, ","));
 }
 
@@ -276,7 +276,7 @@ report::section blocks_section(const tensor_view& v) {
                                column_of("amax", "max |x|", cell::significant), "scale", "code",
                                "error_share", "zero", "clamped", "relative_error"})};
     for (const block_view& b : v.blocks) {
-        s.add(b.index, at_words(b.first), number(amax_of(b)), scale_text(v.recipe(), b.scale),
+        s.add(b.index, at_text(b.first), number(amax_of(b)), scale_text(v.recipe(), b.scale),
               code_text(v.recipe(), b.stats), part_of_error(v, b.of), b.stats.count.underflow,
               b.stats.count.clamp, error_of(b.of));
     }
@@ -300,7 +300,7 @@ report::section rules_section(const tensor_view& v, const block_view& b) {
         const region of = show::region_of(o.stats);
         const bool best = !std::isnan(o.scale) && o.stats.sum.error2 == least;
         const char* mark = o.recipe != 0 ? (best ? "least" : "") : best ? "used, least" : "used";
-        s.add(show::rule_words(r), scale_text(r, o.scale), code_text(r, o.stats),
+        s.add(show::rule_text(r), scale_text(r, o.scale), code_text(r, o.stats),
               o.stats.count.clamp, o.stats.count.underflow, error_of(of),
               sqnr_cell(analysis::defined(v.results[o.recipe].sqnr_db),
                         v.results[o.recipe].exact == 1),
@@ -373,7 +373,7 @@ report::section elements_section(const tensor_view& v, const block_view& b) {
     return s;
 }
 
-std::string scale_words(const tensor_view& v, const block_view& b) {
+std::string block_scale_text(const tensor_view& v, const block_view& b) {
     const codec::recipe& r = v.recipe();
     if (std::isnan(b.scale)) return "The scale is NaN, and therefore every value of the block.";
     std::string words = fmt::format("Scale {}", scale_text(r, b.scale));
@@ -398,8 +398,8 @@ std::string scale_words(const tensor_view& v, const block_view& b) {
 report::section block_summary(const tensor_view& v, const block_view& b) {
     report::section s;
     s.heading = fmt::format("Block {} of {}: elements {} to {}", b.index, v.tensor.info().name,
-                            at_words(b.first), at_words(b.last));
-    s.notes.push_back(fmt::format("max |x| {}. {}", number(amax_of(b)), scale_words(v, b)));
+                            at_text(b.first), at_text(b.last));
+    s.notes.push_back(fmt::format("max |x| {}. {}", number(amax_of(b)), block_scale_text(v, b)));
     const block::block_counts& c = b.stats.count;
     if (c.nan + c.inf != 0) {
         s.notes.push_back(fmt::format("{} NaN, {} Inf among {}; {} become NaN with the block.",
@@ -438,7 +438,7 @@ report::figure heat_figure(const tensor_view& v, std::size_t tensor, const quant
     const std::string metric = map.value.title;
     return {fmt::format("map-{}{}-{}", q.id, largest ? "" : "-mean", tensor + 1),
             "Map of blocks: " + metric,
-            fmt::format("A cell is {}. {}", cell_words(v),
+            fmt::format("A cell is {}. {}", map_cell_text(v),
                         v.layout.folded ? "Blocks continue from line to line."
                                         : "Rows and columns are those of the block grid."),
             std::move(map),

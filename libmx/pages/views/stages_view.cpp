@@ -43,7 +43,7 @@ const stage_result& plain_of(const std::vector<stage_result>& results, const sta
 }
 
 // "0.59 helps", no wider than the table's column.
-std::string in_words(const products::error_ratio& r) {
+std::string ratio_text(const products::error_ratio& r) {
     const double ratio = r.value;
     const std::string_view word = change_word(r);
     if (ratio < 10) return fmt::format("{:.2f} {}", ratio, word);
@@ -63,7 +63,7 @@ report::section stage_section(const std::vector<stage_result>& results) {
         if (last != nullptr && same_case(*last, r)) continue;
         last = &r;
         const value_errors& e = r.errors.total;
-        const std::string words = r.over_first ? in_words(*r.over_first) : "";
+        const std::string words = r.over_first ? ratio_text(*r.over_first) : "";
         const std::optional<double> mean = e.mean_error();
         const double rms =
             e.counted() == 0 ? 0 : std::sqrt(e.x2 / static_cast<double>(e.counted()));

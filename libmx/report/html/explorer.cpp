@@ -75,7 +75,7 @@ class_list classes_of(const explorer& e) {
     return list;
 }
 
-std::string order_words(const explorer& e) {
+std::string order_text(const explorer& e) {
     const explorer::metric& m = e.metrics.front();
     const std::string_view end = m.larger_is_worse ? "largest" : "smallest";
     const std::string before =
@@ -88,7 +88,7 @@ std::string order_words(const explorer& e) {
                        plural(e.rows.size(), e.row_title), end, m.title, before);
 }
 
-std::string definition_words(const explorer::metric& m) {
+std::string definition_text(const explorer::metric& m) {
     std::string unit = m.share ? "%" : m.unit;
     if (!unit.empty()) unit = " in " + unit;
     return m.title + unit + (m.definition.empty() ? "" : ": " + m.definition);
@@ -170,7 +170,7 @@ void write_data(const explorer& e, const class_list& classes, const sink& out) {
             fmt::format("{}\n{{\"name\":{},\"title\":{},\"words\":{},\"share\":{},"
                         "\"larger_is_worse\":{},\"digits\":{},\n",
                         i == 0 ? "" : ",", quoted(m.name), quoted(m.title),
-                        quoted(definition_words(m)), m.share, m.larger_is_worse, m.digits));
+                        quoted(definition_text(m)), m.share, m.larger_is_worse, m.digits));
         write_array("values", m.values, out, [](const std::vector<float>& column) {
             return '"' + base64_floats(column) + '"';
         });
@@ -222,8 +222,8 @@ void write_explorer(const explorer& e, const std::string& section, const row_lin
     }
     if (!elsewhere.empty()) out("<div class=\"elsewhere\">" + elsewhere + "</div>\n");
     write_controls(e, classes, id, out);
-    out(fmt::format("<p class=\"state\" aria-live=\"polite\">{}</p>\n", shown(order_words(e))));
-    out(fmt::format("<p class=\"words\">{}</p>\n", shown(definition_words(e.metrics.front()))));
+    out(fmt::format("<p class=\"state\" aria-live=\"polite\">{}</p>\n", shown(order_text(e))));
+    out(fmt::format("<p class=\"words\">{}</p>\n", shown(definition_text(e.metrics.front()))));
     write_table(e, section, out);
     out("<div class=\"pages\" hidden><button type=\"button\" class=\"back\">Back</button> "
         "<span></span> <button type=\"button\" class=\"next\">Next</button></div>\n");

@@ -81,7 +81,7 @@ struct shown_rule {
 };
 using rule_member = report::declared<shown_rule>;
 constexpr std::array rule_members{
-    rule_member{"rule", "string", "", [](auto& x) { return rule_words(x.r); }},
+    rule_member{"rule", "string", "", [](auto& x) { return rule_text(x.r); }},
     rule_member{"recipe", "string", "", [](auto& x) { return codec::to_string(x.r); }}};
 constexpr std::array rule_ends{rule_member{
     "tensor_sqnr_db", "number?", "of the whole tensor; null where the error or the tensor is zero",

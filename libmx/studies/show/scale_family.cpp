@@ -53,7 +53,7 @@ std::vector<codec::recipe> scale_family(const codec::recipe& r) {
     return family;
 }
 
-std::string rule_words(const codec::recipe& r) {
+std::string rule_text(const codec::recipe& r) {
     for (const codec::recipe_key& key : codec::recipe_keys()) {
         if (r.select != four_over_six::none && key.name == "four_over_six") {
             return "four_over_six=" + key.get(r);

@@ -16,6 +16,6 @@ namespace mx::show {
 std::vector<codec::recipe> scale_family(const codec::recipe& r);
 
 /// What distinguishes the members of a group: "even", "two-level", "four_over_six=mse".
-std::string rule_words(const codec::recipe& r);
+std::string rule_text(const codec::recipe& r);
 
 }  // namespace mx::show

@@ -235,7 +235,7 @@ TEST_CASE("a family holds each scale rule of the dialect once, the recipe's firs
     const auto names = [](const char* text) {
         std::vector<std::string> rules;
         for (const recipe& r : show::scale_family(parse_recipe(text))) {
-            rules.push_back(show::rule_words(r));
+            rules.push_back(show::rule_text(r));
         }
         return rules;
     };
