@@ -332,7 +332,7 @@ std::vector<option_line> parser::options() const {
 std::vector<std::string> parser::given(const std::vector<std::string>& but) const {
     report::command_line line;
     add_given(state_->app, but, line);
-    return report::words_of(line);
+    return report::arguments_of(line);
 }
 
 bool parser::has_option(const std::string& name) const {

@@ -10,15 +10,15 @@
 
 namespace mx::codec {
 
-/// The words of one enumerator of dialects.hpp.
-struct trait_words {
+/// What one enumerator of dialects.hpp stands for.
+struct trait_description {
     std::string_view word;     ///< short, for a cell of a table
     std::string_view meaning;  ///< the whole answer
 };
 
 /// The value of a property for a dialect.
 struct dialect_answer {
-    trait_words words;
+    trait_description words;
     evidence mark;
     bool applies;  ///< false: it has nothing the question is about; the words say what it lacks
 };
@@ -42,7 +42,7 @@ std::span<const dialect_column> dialect_columns();
 const dialect_column* find_dialect_column(std::string_view name);
 
 /// The meaning of an evidence mark.
-trait_words words_of(evidence mark);
+trait_description description_of(evidence mark);
 
 /// Every mark, best first.
 std::span<const evidence> evidence_marks();

@@ -40,7 +40,7 @@ std::string offer_text(const dialect& d, const offer& o) {
     return list.empty() ? "all" : std::string(list);
 }
 
-std::string_view mark_of(const codec::evidence e) { return codec::words_of(e).word; }
+std::string_view mark_of(const codec::evidence e) { return codec::description_of(e).word; }
 
 std::string with_mark(const codec::dialect_answer& a, std::string_view words) {
     return fmt::format("{} [{}]", words, mark_of(a.mark));
@@ -148,7 +148,7 @@ report::section history_section(std::string_view only = {}) {
 std::string mark_legend() {
     std::string out = "Evidence:";
     for (const codec::evidence e : codec::evidence_marks()) {
-        const codec::trait_words w = codec::words_of(e);
+        const codec::trait_description w = codec::description_of(e);
         out += fmt::format(" {} {};", w.word, w.meaning);
     }
     out.back() = '.';

@@ -181,8 +181,8 @@ std::string difference_of(const part_head& a, const part_head& b) {
     if (a.version != b.version)
         return fmt::format("mx {} made one, mx {} the other", a.version, b.version);
     if (a.given != b.given) {
-        std::vector<std::string> first = report::words_of(a.given);
-        std::vector<std::string> second = report::words_of(b.given);
+        std::vector<std::string> first = report::arguments_of(a.given);
+        std::vector<std::string> second = report::arguments_of(b.given);
         first.insert(first.begin(), a.given.command);
         second.insert(second.begin(), b.given.command);
         const auto [x, y] = std::ranges::mismatch(first, second);

@@ -183,7 +183,7 @@ std::string when_of(const record& r) {
 }
 
 // What is wrong, in words for the rules that are there without --rule.
-std::string words_of(const analysis::gate_rule& rule, const record& r, double figure) {
+std::string failure_text(const analysis::gate_rule& rule, const record& r, double figure) {
     if (rule.metric == "saturated_block_rate") {
         return fmt::format("{} % of the blocks saturate", report::percent_text(figure));
     }
@@ -425,7 +425,7 @@ report::list watcher::warnings_about(const std::vector<record>& results, const s
             std::string message =
                 fmt::format("{}{} under {}: {}", base::printable(key.first),
                             layer ? fmt::format(" (layer {:.0f})", *layer) : "", key.second,
-                            words_of(rule, r, found.figure.value_or(0)));
+                            failure_text(rule, r, found.figure.value_or(0)));
             if (!remedy.empty()) message += "; cheapest remedy: " + remedy;
             warnings.emplace_back(
                 report::written(warning_members, {rule.text, r, *found.figure, remedy, message}));

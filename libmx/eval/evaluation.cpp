@@ -42,7 +42,7 @@ void check(const model_weights& model, const evaluation_request& r) {
 }
 
 // What an arm does in a block, as text: arms with the same text compute the same.
-std::string words_of(const lab::precision& p) {
+std::string precision_text(const lab::precision& p) {
     std::string text =
         fmt::format("{}/{}/{}", lab::to_string(p.operands[0][0]), lab::to_string(p.operands[0][1]),
                     static_cast<int>(p.vector_forward));
@@ -53,7 +53,7 @@ std::string words_of(const lab::precision& p) {
 std::string block_text(const model_weights& model, const arm& a, std::size_t layer) {
     std::string text = fmt::format("{} {}", lab::to_string(a.kv), lab::to_string(a.attention));
     for (const place& p : model.linears(layer)) {
-        text += " " + words_of(a.how.of(model.layer_name(p)));
+        text += " " + precision_text(a.how.of(model.layer_name(p)));
     }
     return text;
 }
@@ -158,7 +158,7 @@ class run {
             std::vector<T> other(rows * out);
             for (std::size_t i = 1; i < all_.size(); ++i) {
                 const lab::precision& how = all_[i]->how.of(layer);
-                if (words_of(how) == words_of(plain_.how)) continue;
+                if (precision_text(how) == precision_text(plain_.how)) continue;
                 output_error& e = errors_[{layer, i - 1}];
                 for (const bool inputs : {false, true}) {
                     net.multiply(*all_[i], where, b, rows, x, other.data(), inputs);
@@ -291,7 +291,7 @@ class run {
         std::vector<std::size_t> index(all_.size());
         for (std::size_t i = 0; i < all_.size(); ++i) {
             const lab::precision& how = all_[i]->how.of(model_.layer_name(head));
-            const std::string words = words_of(how);
+            const std::string words = precision_text(how);
             const auto same = std::ranges::find_if(distinct, [&](const scored_state& one) {
                 return one.of == states_[i] && one.words == words;
             });

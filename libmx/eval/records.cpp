@@ -69,7 +69,7 @@ bool apart(const token_scores& a, const token_scores& b) {
 
 struct row {
     const findings& of;
-    const arm_words& words;
+    const arm_description& words;
     summary s;
     bool ties_with_least;
 };
@@ -427,8 +427,8 @@ summary summary_of(const evaluation& e, const token_scores& of) {
     return s;
 }
 
-arm_words words_of_arm(const model_weights& model, const arm& a) {
-    arm_words w;
+arm_description description_of(const model_weights& model, const arm& a) {
+    arm_description w;
     w.recipe = a.name;
     std::set<std::string> weights, inputs;
     double bits = 0, count = 0;
@@ -609,7 +609,7 @@ report::document scores_of(const findings& f) {
     std::set<std::string> said;
     for (const bool inputs : {true, false}) {
         for (std::size_t i = 0; i < f.arms.size(); ++i) {
-            const arm_words& w = f.arms[i];
+            const arm_description& w = f.arms[i];
             const std::string format = w.weights.substr(0, w.weights.find(':'));
             if (format::find_block_format(format) == nullptr || w.kv != "none" ||
                 w.attention != "none" || w.activations != (inputs ? w.weights : "none")) {

@@ -33,11 +33,11 @@ summary summary_of(const evaluation& e, const token_scores& of);
 double quantile(std::vector<double> values, double q);
 
 /// One arm's description.
-struct arm_words {
+struct arm_description {
     std::string recipe, weights, activations, kv, attention;
     double bits_per_weight = 0;  ///< of all parameters of the model, scales included
 };
-arm_words words_of_arm(const model_weights& model, const arm& a);
+arm_description description_of(const model_weights& model, const arm& a);
 
 /// A tensor whose weights a part quantizes.
 struct part_tensor {
@@ -84,7 +84,7 @@ struct findings {
     std::vector<std::string> left_out;  ///< of the file (model_weights)
     std::size_t tokens = 0, context = 0, stride = 0, parameters = 0;
     double stored_bits = 0;  ///< a weight, as the file stores the model
-    std::vector<arm_words> arms;
+    std::vector<arm_description> arms;
     evaluation of;
     std::vector<part_result> parts;
     std::vector<part_tensor> kept;  ///< outer_matrices, with parts

@@ -328,7 +328,7 @@ findings run(const run_request& q, lab::execution_context& on) {
         stored += 8 * static_cast<double>(t.occupied_bytes());
     }
     f.stored_bits = stored / static_cast<double>(f.parameters);
-    for (const arm& a : arms) f.arms.push_back(words_of_arm(model, a));
+    for (const arm& a : arms) f.arms.push_back(description_of(model, a));
     if (q.each && q.measured) {
         find_parts(q, model, on, arms, r, f);
         f.kept = outer_matrices(model);

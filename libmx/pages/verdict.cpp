@@ -628,7 +628,7 @@ std::string times_normal(double over_normal) {
 }
 
 std::string limit_text(const policy::reached_limit& l) {
-    return fmt::format("{} (limit {})", policy::words_of(*l.of, l.value),
+    return fmt::format("{} (limit {})", policy::describe(*l.of, l.value),
                        policy::value_text(*l.of, l.limit));
 }
 

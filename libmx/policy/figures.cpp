@@ -119,7 +119,7 @@ std::string value_text(const figure& f, double value) {
     return {};
 }
 
-std::string words_of(const figure& f, double value) {
+std::string describe(const figure& f, double value) {
     return fmt::format(fmt::runtime(f.words), value_text(f, value));
 }
 

@@ -94,7 +94,7 @@ const figure* find_figure(std::string_view name);
 std::string value_text(const figure& f, double value);
 
 /// figure::words with the value.
-std::string words_of(const figure& f, double value);
+std::string describe(const figure& f, double value);
 
 /// Whether every element keeps its value: no limit applies, and nothing is lost.
 inline bool lossless(const analysis::result& r) {

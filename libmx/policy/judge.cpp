@@ -411,7 +411,7 @@ class judging {
                 give(i, *own, own->trials[k]);
             } else {
                 d.reason = fmt::format("{} is ruled out: it {} (limit {})", own->recipe,
-                                       words_of(*d.veto->of, d.veto->value),
+                                       describe(*d.veto->of, d.veto->value),
                                        value_text(*d.veto->of, d.veto->limit));
                 if (const class_recipe* next = safe_for(c, k)) {
                     give(i, *next, next->trials[k]);

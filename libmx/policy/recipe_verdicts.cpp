@@ -50,8 +50,8 @@ std::optional<recipe_verdict> recipe_verdicts::of(std::size_t tensor, std::strin
     return recipe_verdict{std::max(verdict::evaluate, tried.is), false, tried.worst};
 }
 
-std::string words_of(const reached_limit& l) {
-    return fmt::format("{} (limit {})", words_of(*l.of, l.value), value_text(*l.of, l.limit));
+std::string describe(const reached_limit& l) {
+    return fmt::format("{} (limit {})", describe(*l.of, l.value), value_text(*l.of, l.limit));
 }
 
 }  // namespace mx::policy

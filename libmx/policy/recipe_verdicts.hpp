@@ -46,6 +46,6 @@ class recipe_verdicts {
 };
 
 /// "loses 96.9 % of its elements to zero (limit 20 %)".
-std::string words_of(const reached_limit& l);
+std::string describe(const reached_limit& l);
 
 }  // namespace mx::policy

@@ -89,7 +89,7 @@ std::string command_line::text() const {
     return text;
 }
 
-std::vector<std::string> words_of(const command_line& line) {
+std::vector<std::string> arguments_of(const command_line& line) {
     std::vector<std::string> words;
     for (const given_option& o : line.options) {
         words.push_back(fmt::format("--{}={}", o.name, o.value.value_or("true")));

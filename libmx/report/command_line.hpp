@@ -44,7 +44,7 @@ struct command_line {
 
 /// The options and files of a command line, for a parser: --name=value (--name=true for a flag, so
 /// that no word becomes the value of the one before), and ./ before a file that begins with '-'.
-std::vector<std::string> words_of(const command_line& line);
+std::vector<std::string> arguments_of(const command_line& line);
 
 /// The command that measured the results of a document (mx.analysis/1): the members `inputs` and
 /// `given`.

@@ -14,7 +14,7 @@ using codec::dialect_column;
 
 std::string marks() {
     return lines_of(codec::evidence_marks(), [](codec::evidence e) {
-        const codec::trait_words w = codec::words_of(e);
+        const codec::trait_description w = codec::description_of(e);
         return fmt::format("| {} | {} |", w.word, plain(w.meaning));
     });
 }
@@ -42,7 +42,7 @@ std::string answers() {
                    const codec::dialect_answer a = c.answer(d);
                    const std::string word(a.words.word);
                    row += fmt::format(" {} {} |", plain(a.applies ? word : "(" + word + ")"),
-                                      codec::words_of(a.mark).word);
+                                      codec::description_of(a.mark).word);
                }
                return row;
            });

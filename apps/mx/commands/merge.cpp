@@ -118,7 +118,7 @@ int run_merge(const merge_options& o) {
     if (o.run.verbose) words.emplace_back("--verbose");
     if (o.run.quiet) words.emplace_back("--quiet");
     if (o.summary) words.emplace_back("--summary");
-    for (std::string& word : report::words_of(run)) words.push_back(std::move(word));
+    for (std::string& word : report::arguments_of(run)) words.push_back(std::move(word));
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     return parse_command_line(static_cast<int>(arguments.size()), arguments.data())();

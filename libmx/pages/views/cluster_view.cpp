@@ -95,7 +95,7 @@ std::string remedy(const finding& f) {
 // a block may take the largest code only without loss.
 std::string affected(const finding& f) {
     const std::uint64_t defective = f.survey.defective[static_cast<std::size_t>(f.what)];
-    const cluster::defect_words& verb = cluster::words_of(f.what);
+    const cluster::defect_description& verb = cluster::description_of(f.what);
     const bool more = f.what == defect::saturation && f.survey.saturated > defective;
     const std::uint64_t blocks = more ? f.survey.saturated : defective;
     return fmt::format(

@@ -18,11 +18,12 @@
 namespace mx::cluster {
 namespace {
 
-constexpr std::array words{defect_words{"saturates", "saturate"}, defect_words{"dies", "die"},
-                           defect_words{"collapses", "collapse"}};
+constexpr std::array words{defect_description{"saturates", "saturate"},
+                           defect_description{"dies", "die"},
+                           defect_description{"collapses", "collapse"}};
 static_assert(words.size() == defect_count);
 
-std::string_view verdict(defect a) { return words_of(a).one; }
+std::string_view verdict(defect a) { return description_of(a).one; }
 constexpr std::string_view verdicts = "saturates|dies|collapses";
 
 constexpr std::array block_members = std::to_array<report::declared<bad_block>>({
@@ -256,7 +257,7 @@ void find_remedies(cluster_report& to, std::size_t recipe, const engine::run_req
 
 }  // namespace
 
-const defect_words& words_of(defect a) { return words[static_cast<std::size_t>(a)]; }
+const defect_description& description_of(defect a) { return words[static_cast<std::size_t>(a)]; }
 
 report::record finding_record(const finding& f, const engine::role_finder& roles) {
     return report::written(finding_members, {f, roles});

@@ -15,10 +15,10 @@
 namespace mx::cluster {
 
 /// A defect as text: "1 of 8 blocks saturates", "2 of 8 blocks saturate".
-struct defect_words {
+struct defect_description {
     std::string_view one, many;
 };
-const defect_words& words_of(defect a);
+const defect_description& description_of(defect a);
 
 struct finding {
     engine::tensor_ref tensor{};

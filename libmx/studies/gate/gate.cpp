@@ -179,7 +179,7 @@ class referee {
         breach b{rule, t.file, t.name, recipe, {}, "the scores of the task rule it out", why};
         if (why) {
             b.figure = why->value;
-            b.why = policy::words_of(*why);
+            b.why = policy::describe(*why);
         }
         verdict_.breaches.push_back(std::move(b));
     }

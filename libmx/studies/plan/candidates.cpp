@@ -350,7 +350,7 @@ class gatherer {
             // First: of equal choices it is the one.
             t.options.insert(t.options.begin(), {stored, *stored_bits, 0, policy::verdict::safe});
         }
-        if (by_policy && !request_.follow) t.reason = "it " + policy::words_of(*g.ruled_out);
+        if (by_policy && !request_.follow) t.reason = "it " + policy::describe(*g.ruled_out);
         if (!t.options.empty()) {
             all_.tensors.push_back(std::move(t));
         } else if (g.forbidden > 0) {

@@ -41,7 +41,7 @@ std::string_view value_format(const gemm::accumulator& model, const quantized_op
     return {};
 }
 
-std::string words_of(const gemm::operand& x) {
+std::string operand_text(const gemm::operand& x) {
     std::string words = fmt::format("{} codes", x.format->name);
     for (const gemm::operand_scale& s : gemm::operand_scales) {
         if (s.bit == x.scaling) words += fmt::format(", {} per {}", s.format, s.block);
@@ -51,7 +51,7 @@ std::string words_of(const gemm::operand& x) {
     return words;
 }
 
-operand_form codes_of(const quantized_operand& q) { return {q.coded, words_of(q.coded), 0}; }
+operand_form codes_of(const quantized_operand& q) { return {q.coded, operand_text(q.coded), 0}; }
 
 operand_form values_of(const quantized_operand& q, std::string_view format) {
     std::vector<float> x = q.values;

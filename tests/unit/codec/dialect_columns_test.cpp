@@ -17,7 +17,7 @@ TEST_CASE("every dialect answers every question in words, with its evidence") {
             CHECK_FALSE(a.words.word.empty());
             CHECK_FALSE(a.words.meaning.empty());
             CHECK(a.words.word != "other");
-            CHECK(marks.find(words_of(a.mark).word) != std::string::npos);
+            CHECK(marks.find(description_of(a.mark).word) != std::string::npos);
         }
     }
 }

@@ -146,7 +146,7 @@ TEST_CASE("norms are judged by their spread") {
     const judgement j = judge(tensors, p, find_target("any"));
     CHECK(j.decisions[0].recipe == keep_choice);
     CHECK(j.decisions[0].veto->of->name == "error_of_spread");
-    CHECK(words_of(*j.decisions[0].veto->of, j.decisions[0].veto->value) ==
+    CHECK(describe(*j.decisions[0].veto->of, j.decisions[0].veto->value) ==
           "has an error of 45.00 % of the spread of its values");
     // Also for norms that a policy keeps, on request.
     const mx::policy::policy keeps = find_policy("inference");
