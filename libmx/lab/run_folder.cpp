@@ -202,8 +202,9 @@ report::document run_document(const training& t, const report::record& head) {
         const bool probed =
             probe < t.probes().size() &&
             report::number_of(t.probes()[probe], "step") == static_cast<double>(i + 1);
-        steps.emplace_back(report::written(
-            recorded_step_members, {i + 1, t.history()[i], probed ? &t.probes()[probe++] : nullptr}));
+        steps.emplace_back(
+            report::written(recorded_step_members,
+                            {i + 1, t.history()[i], probed ? &t.probes()[probe++] : nullptr}));
     }
     d.tail.emplace_back("steps", std::move(steps));
     d.results = std::vector<report::record>{report::written(run_members, figures_of(t))};

@@ -28,7 +28,7 @@ constexpr std::array limited_types{
 
 // make(word) for the words of a|b.
 template <typename Make>
-list alternatives(std::string_view words, Make make) {
+list each_alternative(std::string_view words, Make make) {
     list all;
     while (!words.empty()) {
         const std::size_t end = std::min(words.find('|'), words.size());
@@ -39,7 +39,7 @@ list alternatives(std::string_view words, Make make) {
 }
 
 record texts_of(std::string_view words, bool nullable) {
-    list all = alternatives(words, [](std::string_view word) { return std::string(word); });
+    list all = each_alternative(words, [](std::string_view word) { return std::string(word); });
     if (nullable) all.emplace_back();
     return {{"enum", std::move(all)}};
 }
@@ -62,7 +62,8 @@ record keywords_of_type(std::string_view type) {
     if (type.starts_with('/')) return {{"type", named("string")}, {"pattern", std::string(inner)}};
     if (type.starts_with('=')) return texts_of(type.substr(1), nullable);
     const bool several = type.find('|') != std::string_view::npos;
-    if (type.starts_with('#') && several) return {{"anyOf", alternatives(type, keywords_of_type)}};
+    if (type.starts_with('#') && several)
+        return {{"anyOf", each_alternative(type, keywords_of_type)}};
     if (type.starts_with('#') || type.starts_with('@')) {
         const std::size_t at = type.find('#');
         const std::string file = at == 0 ? "" : fmt::format("{}.json", type.substr(1, at - 1));
