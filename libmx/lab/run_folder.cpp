@@ -32,22 +32,22 @@ std::vector<float> losses_of(const training& t) {
 
 report::value loss_value(float loss) { return report::finite_or_null(static_cast<double>(loss)); }
 // Of losses that are no NaN; infinite, and 0, without any.
-float least_of(const std::vector<float>& losses) {
+float least_of(const std::vector<float>& all) {
     float least = INFINITY;
-    for (const float x : losses) least = x < least ? x : least;
+    for (const float x : all) least = x < least ? x : least;
     return least;
 }
-float most_of(const std::vector<float>& losses) {
+float most_of(const std::vector<float>& all) {
     float most = 0;
-    for (const float x : losses) most = x > most ? x : most;
+    for (const float x : all) most = x > most ? x : most;
     return most;
 }
-report::value late_loss(const std::vector<float>& losses) {
-    const std::size_t late = std::max<std::size_t>(1, losses.size() / 10);
-    if (losses.empty()) return {};
+report::value late_loss(const std::vector<float>& all) {
+    const std::size_t late = std::max<std::size_t>(1, all.size() / 10);
+    if (all.empty()) return {};
     double sum = 0;
-    for (std::size_t i = losses.size() - late; i < losses.size(); ++i) {
-        sum += static_cast<double>(losses[i]);
+    for (std::size_t i = all.size() - late; i < all.size(); ++i) {
+        sum += static_cast<double>(all[i]);
     }
     return report::finite_or_null(sum / static_cast<double>(late));
 }

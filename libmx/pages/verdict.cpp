@@ -752,7 +752,7 @@ constexpr std::array limit_members = std::to_array<report::declared<policy::reac
     {"limit", "number", "", [](auto& l) { return l.limit; }},
     {"verdict", verdicts, "", [](auto& l) { return policy::to_string(l.is); }},
 });
-constexpr std::string_view limit_text =
+constexpr std::string_view limit_reached =
     "the limit of the policy that the figure reaches; null: none";
 report::value reached(const std::optional<policy::reached_limit>& limit) {
     return limit ? report::value(report::written(limit_members, *limit)) : report::value();
@@ -848,7 +848,7 @@ constexpr std::array risk_members = std::to_array<report::declared<shown_risk>>(
     {"underflow_rate", "@members#underflow_rate", "", [](auto& x) { return x.r.underflow; }},
     {"normal_underflow_rate", "share", "underflow_rate of normal data under the recipe",
      [](auto& x) { return x.r.normal_underflow; }},
-    {"limit_reached", "#limit?", limit_text, [](auto& x) { return reached(x.r.why); }},
+    {"limit_reached", "#limit?", limit_reached, [](auto& x) { return reached(x.r.why); }},
     {"remedy", "string", "what fixes it; empty where nothing measured does",
      [](auto& x) { return x.r.remedy; }},
 });
@@ -973,7 +973,8 @@ constexpr std::array
                 {"could_save", "count",
                  "bytes that the best candidate would save where the tensor is kept",
                  [](auto& x) { return x.d.could_save; }},
-                {"limit_reached", "#limit?", limit_text, [](auto& x) { return reached(x.d.veto); }},
+                {"limit_reached", "#limit?", limit_reached,
+                 [](auto& x) { return reached(x.d.veto); }},
                 {"error_over_normal", "amount?",
                  "its squared error under the recipe, relative to that of normal data of the same "
                  "size; null: "
