@@ -207,7 +207,7 @@ std::string support_text(const rule& r, const target& on) {
 struct rule_on_target {
     const rule& of;
     const target& on;
-    bool is(rule_kind kind) const { return of.is == kind; }
+    bool is(rule_kind k) const { return of.is == k; }
 };
 constexpr std::array rule_members = std::to_array<report::declared<rule_on_target>>({
     {"rule", "setting|role|keep|candidate|veto", "what the rule is about",
