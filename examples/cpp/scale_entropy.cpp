@@ -51,7 +51,7 @@ class panel_counts final : public mx::engine::panel_visitor {
 class scale_entropy final : public mx::engine::visitor {
   public:
     // Scale codes of blocks, and no sums over elements.
-    mx::codec::recipe_request wanted(const mx::engine::run_job&) const override {
+    mx::codec::recipe_request requested(const mx::engine::run_job&) const override {
         return {.wanted = mx::codec::detail::scales, .sums = false};
     }
 
