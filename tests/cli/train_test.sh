@@ -21,7 +21,7 @@ pid=$!
 stepped() { [ -s cut/checkpoint.safetensors ] && "$mx" tensors cut/checkpoint.safetensors | grep -q 'step *[1-9]'; }
 soon stepped
 second=0
-"$mx" train --resume cut --steps 2000000 --quiet 2>refused || second=$?
+timeout 30 "$mx" train --resume cut --steps 2000000 --quiet 2>refused || second=$?
 [ "$second" -eq 2 ] && [ "$(cat refused)" = "mx: cut: another mx train writes to this folder: wait for it or stop it" ] ||
     fail "a second run in the folder: exit code $second, $(cat refused)"
 kill -TERM "$pid"  # a shell makes its background jobs deaf to Ctrl-C
