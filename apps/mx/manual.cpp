@@ -14,6 +14,8 @@
 #include "libmx/base/status.hpp"
 #include "libmx/conformance/verify/capture_folder.hpp"
 #include "libmx/documents/diff.hpp"
+#include "libmx/documents/gate.hpp"
+#include "libmx/documents/plan.hpp"
 #include "libmx/documents/reference.hpp"
 #include "libmx/documents/studies.hpp"
 #include "libmx/documents/watch.hpp"
@@ -23,10 +25,7 @@
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pages/review.hpp"
-#include "libmx/pages/views/gate_view.hpp"
 #include "libmx/pages/views/lint_view.hpp"
-#include "libmx/pages/views/placement_view.hpp"
-#include "libmx/pages/views/plan_view.hpp"
 #include "libmx/pages/views/recipe_words.hpp"
 #include "libmx/policy/policy.hpp"
 #include "libmx/report/writers.hpp"
@@ -185,6 +184,8 @@ page_list manual_pages() {
 
 /// THE LIST of schemas that are made from declarations.
 constexpr std::array schemas{
+    bench_schema,
+    build_check_schema,
     conformance::verify::capture_schema,
     documents::accumulator_schema,
     documents::accumulators_schema,
@@ -196,14 +197,22 @@ constexpr std::array schemas{
     documents::dialects_schema,
     documents::diff_schema,
     documents::formats_schema,
+    documents::gate_schema,
     documents::metrics_schema,
+    documents::placement_schema,
+    documents::plan_schema,
     documents::rules_schema,
     documents::watch_line_schema,
     eval::eval_schema,
     eval::scores_schema,
     experiments::study_schema,
+    fit::fit_schema,
     lab::run_schema,
+    pages::lint_schema,
+    pages::recipe_schema,
+    pages::report_schema,
     policy::policy_schema,
+    presets_schema,
     products::gemm_schema,
     products::identity_schema,
     products::power_schema,
@@ -212,16 +221,6 @@ constexpr std::array schemas{
     project::project_schema,
     rosetta::origins_schema,
     rosetta::rosetta_schema,
-    fit::fit_schema,
-    pages::gate_schema,
-    pages::placement_schema,
-    pages::plan_schema,
-    pages::recipe_schema,
-    bench_schema,
-    pages::report_schema,
-    build_check_schema,
-    pages::lint_schema,
-    presets_schema,
     runs_schema,
     shards_schema,
     show::show_schema,

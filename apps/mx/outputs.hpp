@@ -76,8 +76,10 @@ class outputs {
 
 /// Finishes a command whose page is generated from its document (pages::document_page).
 void write_with_page(outputs& to, const report::document& d, bool quiet);
-/// The same, after adding the verdict from the section of that name to the document's tail.
-void finish_with_page(outputs& to, report::document& d, bool quiet);
+/// The same, after pages::finish_document with these sentences as the items of the verdict, and
+/// these sections after the view.
+void finish_with_page(outputs& to, report::document& d, const std::vector<std::string>& sentences,
+                      bool quiet, std::vector<report::section> after = {});
 
 /// Runs a command that only prints the result of make(). Returns the exit code.
 int print_document(const output_options& options, const std::function<report::document()>& make,

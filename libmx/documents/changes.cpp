@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/documents/diff.hpp"
-#include "libmx/pages/document_parts.hpp"
-#include "libmx/pages/views/changes_view.hpp"
-#include "libmx/pages/views/diff_view.hpp"
-#include "libmx/pages/views/gate_view.hpp"
+#include "libmx/pages/document_page.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/diff/changes.hpp"
 #include "libmx/studies/diff/labels.hpp"
@@ -63,6 +64,55 @@ constexpr std::array uncompared_members = std::to_array<report::declared<diff::u
     {"reason", "string", "", [](auto& u) { return u.reason; }},
 });
 
+// "that of 7 fell, at most by 3.21 dB (layers.0.w)"
+std::string moved_text(const report::record& r, const std::string& way, const char* size,
+                       const char* tensor) {
+    return fmt::format(
+        "that of {} {}, at most by {:.2f} dB ({})",
+        report::grouped(report::whole(report::number_of(r, "sqnr_" + way).value_or(0))), way,
+        report::number_of(r, size).value_or(0), report::text_of(r, tensor));
+}
+
+std::string recipe_sentence(const report::record& r) {
+    const auto count = [&](const char* name) {
+        return report::whole(report::number_of(r, name).value_or(0));
+    };
+    std::string text =
+        fmt::format("- {}: {} of {} changed", report::text_of(r, "recipe"),
+                    report::grouped(count("changed")), report::plural(count("compared"), "tensor"));
+    if (count("changed") == 0) return text + ".";
+    std::vector<std::string> moves;
+    if (count("sqnr_fell") > 0) {
+        moves.push_back(moved_text(r, "fell", "largest_fall_db", "fell_most"));
+    }
+    if (count("sqnr_rose") > 0) {
+        moves.push_back(moved_text(r, "rose", "largest_rise_db", "rose_most"));
+    }
+    if (count("sqnr_undefined") > 0) {
+        moves.push_back(fmt::format("that of {} is defined in one file only",
+                                    report::grouped(count("sqnr_undefined"))));
+    }
+    if (moves.empty()) return text + "; no SQNR changed.";
+    text += ". SQNR: " + base::joined(moves, "; ");
+    return text + ".";
+}
+
+std::vector<std::string> verdict_of(const report::document& d) {
+    if (d.results.empty()) {
+        return {"No result to compare: no tensor is in both files under the same recipe."};
+    }
+    std::vector<std::string> notes;
+    std::int64_t moved = 0;
+    for (const report::record& r : report::records_in(d.tail, "summary")) {
+        moved += report::whole(report::number_of(r, "changed").value_or(0));
+        notes.push_back(recipe_sentence(r));
+    }
+    if (moved > 0) return notes;
+    const auto* left_out = report::member<report::list>(d.tail, "left_out");
+    return {fmt::format("No figure of {} differs{}.", report::plural(d.results.size(), "result"),
+                        left_out->empty() ? "" : "; others were left out")};
+}
+
 }  // namespace
 
 bool are_results(const std::vector<std::string>& paths) {
@@ -102,15 +152,13 @@ report::document changes(const diff_options& o, const std::vector<std::string>& 
 
     report::document d;
     d.head = pages::document_head("mx.changes/1");
-    d.head.emplace_back("inputs", pages::results_list(inputs));
+    d.head.emplace_back("inputs", results_list(inputs));
     d.head.emplace_back("labels", report::list(labels.text.begin(), labels.text.end()));
     d.head.emplace_back("identical", result.identical);
     d.tail.emplace_back("summary", report::listed(change_summary_members, result.summary));
     d.tail.emplace_back("left_out", report::listed(uncompared_members, result.left_out));
     d.results = std::move(result.results);
-    d.sections = pages::changes_sections(d.results, d.tail, o.all);
-    d.sections.insert(d.sections.begin(), pages::order_section(labels, {}));
-    pages::add_verdict(d);
+    pages::finish_document(d, verdict_of(d), {.all = o.all});
     return d;
 }
 

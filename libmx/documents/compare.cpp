@@ -9,6 +9,7 @@
 #include "libmx/analysis/regret.hpp"
 #include "libmx/documents/studies.hpp"
 #include "libmx/pages/document_parts.hpp"
+#include "libmx/pages/views/compare_words.hpp"
 #include "libmx/policy/judge.hpp"
 #include "libmx/studies/compare/comparison.hpp"
 
@@ -109,7 +110,7 @@ measured compare(const compare_options& o, const run_environment& environment) {
     d.tail = comparison_members(plan, *c);
     d.long_members.emplace_back("series",
                                 series_records(std::make_shared<const sweep_plan>(plan), c));
-    pages::add_verdict(d, pages::ranking_heading);
+    d.tail.emplace_back("verdict", pages::verdict_lines(pages::compare_verdict(plan, *c)));
     d.results = records_of(a.results);
     return m.finish(std::move(d), a.results, a.skipped, a.sums, false);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libmx/documents/judging.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
 #include "libmx/studies/gate/gate.hpp"
 
@@ -28,8 +29,11 @@ struct gated {
     report::document document;
 };
 
-/// Checks the results of `open` against the rules. The page is document_page's. Throws base::error.
+/// Checks the results of `open` against the rules. Throws base::error.
 gated gate(const gate_options& o,
            const std::function<gate::gate_inputs(const std::vector<analysis::gate_rule>&)>& open);
+
+/// The schema mx.gate/1.
+report::document_schema gate_schema();
 
 }  // namespace mx::documents

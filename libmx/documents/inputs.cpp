@@ -127,4 +127,13 @@ report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped) {
     });
 }
 
+report::list results_list(const std::vector<analysis::results_input>& inputs) {
+    report::list files;
+    for (const analysis::results_input& input : inputs) {
+        files.emplace_back(
+            report::record{{"path", input.path}, {"bytes", report::tally(input.bytes)}});
+    }
+    return files;
+}
+
 }  // namespace mx::documents

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "libmx/analysis/results_input.hpp"
 #include "libmx/engine/model.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/engine/skip.hpp"
@@ -67,5 +68,8 @@ report::list input_list(const file_sizes& files, const digest_function& digest =
 /// [{"file", "tensor", "recipe", "reason"}] of what a run left out; of tensors that are not real
 /// numbers, or not weights, also "dtype", "shape", "elements" and "bytes".
 report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped);
+
+/// [{"path", "bytes"}] of results files.
+report::list results_list(const std::vector<analysis::results_input>& inputs);
 
 }  // namespace mx::documents

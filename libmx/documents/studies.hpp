@@ -19,7 +19,7 @@
 namespace mx::documents {
 
 struct analyze_options : measuring_options {
-    pages::view_options view;
+    pages::analysis_view_options view;
     std::string blocks;  ///< "" or the HDF5 file for per-block arrays
     bool histograms = false;
     bool decompose = false;

@@ -104,10 +104,12 @@ std::string config_quantized_by(const std::string& path, const std::string& quan
     const shared_file file = input_file::open(config);
     std::string text(static_cast<std::size_t>(file->size()), '\0');
     file->read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
-    auto json = nlohmann::ordered_json::parse(text);
+    // Members are sorted by name, as transformers writes them; an ordered_json would take quadratic
+    // time in the number of members.
+    auto json = nlohmann::json::parse(text);
     if (!json.is_object()) input_error("is no JSON object", {config, {}, {}});
     json.erase("compression_config");
-    json["quantization_config"] = nlohmann::ordered_json::parse(quantization_config);
+    json["quantization_config"] = nlohmann::json::parse(quantization_config);
     return json.dump(2) + "\n";
 }
 

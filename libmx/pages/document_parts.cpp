@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/pages/document_parts.hpp"
 
-#include <algorithm>
-
 namespace mx::pages {
 
-void add_verdict(report::document& d, std::string_view heading) {
+report::list verdict_lines(const std::vector<std::string>& notes) {
     report::list lines;
-    const auto at = std::ranges::find(d.sections, heading, &report::section::heading);
-    if (at != d.sections.end()) {
-        for (const std::string& note : at->notes) {
-            lines.emplace_back(note.rfind("- ", 0) == 0 ? note.substr(2) : note);
-        }
-        std::rotate(d.sections.begin(), at, at + 1);
+    for (const std::string& note : notes) {
+        lines.emplace_back(note.starts_with("- ") ? note.substr(2) : note);
     }
-    d.tail.emplace_back("verdict", std::move(lines));
+    return lines;
 }
 
 report::section verdict_of(const report::record& tail) {

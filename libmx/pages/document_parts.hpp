@@ -20,11 +20,10 @@ struct document_parts {
 
 using report::records_in;
 
-/// Moves the section of this heading to the front, and repeats its lines in the member `verdict` of
-/// the document's tail.
 inline constexpr const char* verdict_heading = "Verdict";
-void add_verdict(report::document& d, std::string_view heading = verdict_heading);
-/// The section with these lines.
+/// The notes of a verdict as the member `verdict` of a document's tail.
+report::list verdict_lines(const std::vector<std::string>& notes);
+/// The section of the member `verdict`.
 report::section verdict_of(const report::record& tail);
 
 }  // namespace mx::pages

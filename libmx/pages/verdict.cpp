@@ -657,6 +657,7 @@ report::section risks_section(const judged_model& m) {
     report::section s;
     if (m.says.risks.empty()) return s;
     s.heading = "Largest risks";
+    s.warns = true;
     const auto limits = static_cast<std::size_t>(std::ranges::count_if(
         m.says.risks, [](const policy::risk& r) { return r.why.has_value(); }));
     for (const policy::risk& r : m.says.risks) {

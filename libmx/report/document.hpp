@@ -47,6 +47,7 @@ struct section {
     std::vector<figure> figures = {};  ///< HTML only; Markdown names them
     std::optional<explorer> all = {};  ///< HTML only: what the table above shows the worst of
     bool folded = false;               ///< HTML only: closed, headless ones with it; not on paper
+    bool warns = false;                ///< terminal only: its items are coloured
 
     /// Adds a row: its first cells, in the order of the columns.
     template <typename... Cells>

@@ -14,7 +14,7 @@
 namespace mx::report {
 namespace {
 
-// THE LIST of coloured texts: verdicts in a column of that name, and paragraphs after a heading.
+// THE LIST of coloured texts: verdicts in a column of that name.
 struct tint {
     std::string_view word;
     std::string_view code;
@@ -24,12 +24,10 @@ constexpr std::array verdict_tints{
     tint{"safe", green},       tint{"holds", green}, tint{"needs evaluation", yellow},
     tint{"undecided", yellow}, tint{"no", red},      tint{"broken", red},
     tint{"fails", red}};
-constexpr std::array heading_tints{tint{"Largest risks", yellow}};
 
-template <typename List>
-std::string_view code_of(const List& list, std::string_view word) {
-    const auto row = std::ranges::find(list, word, &tint::word);
-    return row == list.end() ? std::string_view() : row->code;
+std::string_view code_of(std::string_view word) {
+    const auto row = std::ranges::find(verdict_tints, word, &tint::word);
+    return row == verdict_tints.end() ? std::string_view() : row->code;
 }
 
 // Trailing blanks stay outside the colour, so that they can be removed.
@@ -126,7 +124,7 @@ class grid {
                             : w.shown.empty()    ? std::vector{shortened(text, w.now)}
                                                  : std::vector{w.shown[row]});
             height = std::max(height, cells.back().size());
-            codes.push_back(color_ && c.field == "verdict" ? code_of(verdict_tints, text) : "");
+            codes.push_back(color_ && c.field == "verdict" ? code_of(text) : "");
         }
         for (std::size_t k = 0; k < height; ++k) {
             std::vector<std::string> line;
@@ -255,9 +253,10 @@ void write_sections(const document& d, const layout& l, bool color, const sink& 
     const auto width = static_cast<std::size_t>(std::max(l.width, 40));
     bool first = true;
     for (const section& s : d.sections) {
+        if (s.heading.empty() && s.columns.empty() && s.notes.empty()) continue;  // only figures
         if (!first) out("\n");
         first = false;
-        const std::string_view code = color ? code_of(heading_tints, s.heading) : "";
+        const std::string_view code = color && s.warns ? yellow : std::string_view();
         if (!s.heading.empty()) {
             for (const std::string& line : wrapped(base::printable(s.heading), width)) {
                 out(tinted(line, color ? bold : "") + "\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short run without libFuzzer: every sample and every past find unchanged, then seeded
-// mutations of them. Prints the seed of each input before trying it, so that a crash identifies it.
+// The runs without libFuzzer: every sample and every past find unchanged, then seeded mutations of
+// them. Prints the seed of each input before trying it, so that a crash identifies it.
 // Usage: PROGRAM MUTATIONS SEED SAMPLES [FOLDER...] (folders; those after the samples have past
 // finds)
 #include <fmt/format.h>
@@ -121,8 +121,9 @@ int main(int argc, char** argv) {
     for (int i = 4; i < argc; ++i) {
         for (const fs::path& path : files_in(argv[i])) {
             fmt::print("{}\n", path.string());
-            const bytes find = read_file(path);
+            bytes find = read_file(path);
             mx::fuzz::try_input(find.data(), find.size());
+            if (find.size() <= largest_sample) samples.push_back(std::move(find));
             ++finds;
         }
     }

@@ -19,6 +19,7 @@
 #include "libmx/conformance/verify/verify.hpp"
 #include "libmx/documents/diff.hpp"
 #include "libmx/documents/gate.hpp"
+#include "libmx/documents/plan.hpp"
 #include "libmx/documents/reference.hpp"
 #include "libmx/documents/report.hpp"
 #include "libmx/gemm/accumulators.hpp"
@@ -26,7 +27,6 @@
 #include "libmx/io/readers.hpp"
 #include "libmx/lab/request.hpp"
 #include "libmx/lab/training.hpp"
-#include "libmx/pages/views/plan_view.hpp"
 #include "libmx/policy/judged_inputs.hpp"
 #include "libmx/policy/policy.hpp"
 #include "libmx/policy/scores.hpp"
@@ -146,7 +146,7 @@ void try_results(const given& in) {
         plan::candidate_request request;
         const plan::candidates from = plan::gather_candidates(inputs, request, judged);
         const plan::plan p = plan::make_plan(from, goal);
-        pages::plan_document(inputs, from, goal, p, {}, 10, judged);
+        documents::plan_document(inputs, from, goal, p, {}, 10, judged);
     });
 }
 

@@ -160,15 +160,12 @@ int run_gemm(const gemm_options& o) {
     const products::gemm_study s = products::study_gemm(a, b, c ? &*c : nullptr, request, control);
     if (!o.out.empty()) write_products(o.out, a, o, request, s);
 
-    const std::vector<report::record> operands{
-        products::operand_record(a, request.over_a, request.recipe_a, s.a),
-        products::operand_record(b, request.over_b, request.recipe_b, s.b)};
     report::document d;
     d.title = fmt::format("Product of {}x{} by {}x{}", s.m, s.k, s.k, s.n);
     d.head = pages::document_head("mx.gemm/1");
     d.head.emplace_back("inputs", std::move(reader.inputs));
-    d.head.emplace_back("a", operands[0]);
-    d.head.emplace_back("b", operands[1]);
+    d.head.emplace_back("a", operand_record(a, request.over_a, request.recipe_a, s.a));
+    d.head.emplace_back("b", operand_record(b, request.over_b, request.recipe_b, s.b));
     d.head.emplace_back("arrangement", arrangement_record(request.how));
     for (const products::model_product& p : s.products) {
         d.results.push_back(products::product_record(s, request, p));
@@ -176,8 +173,7 @@ int run_gemm(const gemm_options& o) {
     d.tail = {{"differences",
                to_list(s.differences, [&](const auto& x) { return difference_record(s, x); })},
               {"growth", to_list(s.growth, [&](const auto& x) { return growth_record(s, x); })}};
-    d.sections = pages::gemm_sections(s, operands);
-    finish_with_page(to, d, o.run.quiet);
+    finish_with_page(to, d, products::sentences_of(s), o.run.quiet);
     return exit_code::fine;
 }
 

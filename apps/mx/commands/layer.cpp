@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "apps/mx/product_options.hpp"
-#include "libmx/pages/document_parts.hpp"
-#include "libmx/pages/views/stages_view.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/studies/products/layer_dump.hpp"
 #include "libmx/studies/products/stages.hpp"
@@ -74,87 +75,31 @@ products::stages_request request_of(const layer_options& o) {
     return r;
 }
 
-// The layers of a dump, and a table with a line for each.
-class dump_study {
-  public:
-    dump_study(const products::stages_request& request, const engine::run_control& control)
-        : request_(request), control_(control) {
-        for (const products::stage_row& row : stage_rows) {
-            table_.columns.push_back({std::string(row.name),
-                                      fmt::format("{}\nerror / norm", row.title), cell::significant,
-                                      3});
-            table_.columns.push_back({fmt::format("{}_gain", row.name),
-                                      fmt::format("{}\ngain", row.title), cell::fixed, 4});
-        }
+// For each product, the layer with the largest error among the first results of its stage.
+std::vector<std::string> worst_layers(const report::record_list& results) {
+    struct worst {
+        std::string layer;
+        double error = -1;
+    };
+    std::array<worst, stage_rows.size()> found;
+    std::set<std::pair<std::string, std::string>> seen;
+    for (const report::record& r : results) {
+        const std::string layer = report::text_of(r, "layer"), stage = report::text_of(r, "stage");
+        if (!seen.emplace(layer, stage).second) continue;
+        const double error = report::number_of(r, "total_nrmse").value_or(-1);
+        const auto row = std::ranges::find(stage_rows, stage, &products::stage_row::name);
+        worst& w = found[static_cast<std::size_t>(row - stage_rows.begin())];
+        if (error >= 0 && error >= w.error) w = {layer, error};
     }
-
-    void add(const std::string& name, const products::dumped_layer& tensors, bool transpose_w) {
-        std::array<std::optional<products::matrix>, layer_tensor_names.size()> m;
-        for (std::size_t t = 0; t < m.size(); ++t) {
-            if (tensors[t]) m[t] = products::read_matrix(*tensors[t], control_);
-        }
-        const std::size_t w = index_of(products::layer_tensor::w);
-        if (transpose_w) m[w] = products::transposed(*m[w]);
-        const auto at = [&](std::size_t t) { return m[t] ? &*m[t] : nullptr; };
-        const auto results = products::study_stages({at(0), at(1), at(2)}, request_, control_);
-        report::record line{{"layer", name},
-                            {"shape", fmt::format("{}x{}x{}", m[0]->rows, m[0]->cols, m[1]->rows)}};
-        for (const products::stage_result& r : results) {
-            report::record record = stage_record(r);
-            record.insert(record.begin(), {"layer", name});
-            results_.push_back(std::move(record));
-            // The first result of a stage is under the first transform, quantized once.
-            const std::string stage(stage_rows[r.stage].name);
-            if (report::find(line, stage) != nullptr) continue;
-            line.emplace_back(stage, report::to_value(r.errors.total.nrmse()));
-            line.emplace_back(stage + "_gain", report::to_value(r.errors.total.gain()));
-        }
-        table_.rows.push_back(std::move(line));
+    std::vector<std::string> sentences;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        if (found[i].error < 0) continue;
+        sentences.push_back(fmt::format("{} has its largest error in {}: {:.3g} of |{}|.",
+                                        stage_rows[i].title, found[i].layer, found[i].error,
+                                        stage_rows[i].result));
     }
-
-    report::document document(const gemm::arrangement& how) && {
-        report::document d;
-        d.title = "Products of the linear layers of a dump";
-        d.head = pages::document_head("mx.layer/1");
-        d.head.emplace_back("arrangement", arrangement_record(how));
-        for (report::record& r : results_) d.results.push_back(std::move(r));
-        table_.notes.push_back(
-            "shape: tokens x in x out. error / norm: |product - exact product| / |exact product| "
-            "with "
-            "operands quantized once, under the first transform; --json has the other transforms, "
-            "sources and models.");
-        report::section verdict{.heading = "Verdict", .notes = worst_layers()};
-        d.sections = {std::move(verdict), std::move(table_)};
-        return d;
-    }
-
-  private:
-    // For each product, the layer with the largest error.
-    std::vector<std::string> worst_layers() const {
-        std::vector<std::string> notes;
-        for (const products::stage_row& row : stage_rows) {
-            const report::record* worst = nullptr;
-            double most = 0;
-            for (const report::record& line : table_.rows) {
-                const auto* error = report::member<double>(line, row.name);
-                if (error == nullptr || *error < most) continue;
-                worst = &line;
-                most = *error;
-            }
-            if (worst == nullptr) continue;
-            notes.push_back(fmt::format("- {} has its largest error in {}: {:.3g} of |{}|.",
-                                        row.title, report::text_of(*worst, "layer"), most,
-                                        row.result));
-        }
-        return notes;
-    }
-
-    const products::stages_request& request_;
-    const engine::run_control& control_;
-    std::vector<report::record> results_;
-    report::section table_{
-        .columns = pages::columns_of({"layer", pages::column_of("shape", "shape", cell::text)})};
-};
+    return sentences;
+}
 
 int run_dump(const layer_options& o, const products::stages_request& request,
              const engine::run_control& control) {
@@ -165,14 +110,27 @@ int run_dump(const layer_options& o, const products::stages_request& request,
     io::open_options open;
     open.as = o.in.open.as;
     const engine::model model(o.dump, open, o.in.views);
-    dump_study study(request, control);
-    for (const auto& [name, tensors] : products::dumped_layers(model.tensors(), o.transpose_w)) {
-        study.add(name, tensors, o.transpose_w);
+    report::document d;
+    d.title = "Products of the linear layers of a dump";
+    d.head = pages::document_head("mx.layer/1");
+    d.head.emplace_back("inputs", input_list(model.files()));
+    d.head.emplace_back("arrangement", arrangement_record(request.how));
+    const std::size_t w = index_of(products::layer_tensor::w);
+    for (const auto& [name, dumped] : products::dumped_layers(model.tensors(), o.transpose_w)) {
+        std::array<std::optional<products::matrix>, layer_tensor_names.size()> m;
+        for (std::size_t t = 0; t < m.size(); ++t) {
+            if (dumped[t]) m[t] = products::read_matrix(*dumped[t], control);
+        }
+        if (o.transpose_w) m[w] = products::transposed(*m[w]);
+        const auto at = [&](std::size_t t) { return m[t] ? &*m[t] : nullptr; };
+        for (const products::stage_result& r :
+             products::study_stages({at(0), at(1), at(2)}, request, control)) {
+            report::record record = stage_record(r);
+            record.insert(record.begin(), {"layer", name});
+            d.results.push_back(record);
+        }
     }
-    report::document d = std::move(study).document(request.how);
-    d.head.insert(d.head.end() - 1, {"inputs", input_list(model.files())});
-    pages::add_verdict(d);
-    to.finish(d, o.run.quiet);  // the page of one layer has no place for several
+    finish_with_page(to, d, worst_layers(d.results), o.run.quiet);
     return exit_code::fine;
 }
 
@@ -215,8 +173,7 @@ int run_layer(const layer_options& o) {
     d.head.emplace_back("layer", std::move(described));
     d.head.emplace_back("arrangement", arrangement_record(request.how));
     for (const products::stage_result& r : results) d.results.push_back(stage_record(r));
-    d.sections = pages::stages_sections(results);
-    finish_with_page(to, d, o.run.quiet);
+    finish_with_page(to, d, products::sentences_of(results), o.run.quiet);
     return exit_code::fine;
 }
 

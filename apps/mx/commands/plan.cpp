@@ -5,9 +5,7 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/review_page.hpp"
 #include "apps/mx/terminal.hpp"
-#include "libmx/pages/document_page.hpp"
-#include "libmx/pages/views/placement_view.hpp"
-#include "libmx/pages/views/plan_view.hpp"
+#include "libmx/documents/plan.hpp"
 #include "libmx/policy/judged_inputs.hpp"
 
 namespace mx::app {
@@ -66,9 +64,7 @@ int plan_by_divergence(const plan_options& o) {
     const plan::plan_goal goal{o.bits, {}};
     const plan::plan p = plan::make_plan(measured.from, goal);
     const plan::export_text exported = export_of(o, measured.from, p);
-    report::document d = pages::placement_document(measured, goal, p);
-    pages::add_verdict(d);
-    d.sections = pages::document_page(d).sections;
+    const report::document d = documents::placement_document(measured, goal, p);
     write_with_page(to, d, o.quiet || !o.tool.empty());
     print_export(exported);
     return exit_code::fine;
@@ -107,8 +103,9 @@ int run_plan(const plan_options& o) {
     const plan::candidates from = plan::gather_candidates(inputs, request, judged);
     const plan::plan p = plan::make_plan(from, goal);
     const plan::export_text exported = export_of(o, from, p);
-    report::document d = pages::plan_document(inputs, from, goal, p, request.rules, o.top, judged);
-    finish_with_page(to, d, o.quiet || !o.tool.empty());
+    const report::document d =
+        documents::plan_document(inputs, from, goal, p, request.rules, o.top, judged);
+    write_with_page(to, d, o.quiet || !o.tool.empty());
     print_export(exported);
     return exit_code::fine;
 }

@@ -19,7 +19,6 @@
 #include "libmx/lab/survival.hpp"
 #include "libmx/lab/tensor_file.hpp"
 #include "libmx/pages/document_parts.hpp"
-#include "libmx/pages/runs_page.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::app {
@@ -457,7 +456,7 @@ std::string equality_of(const record& r, const run_group& first, double margin) 
 std::string verdict_of(const record& r, const run_group& g, const run_group& first,
                        std::size_t comparisons, std::optional<double> margin) {
     const auto number = [&](const char* name) { return report::number_of(r, name); };
-    std::string text = fmt::format("- {}: {} of {} {} became unstable", g.name,
+    std::string text = fmt::format("{}: {} of {} {} became unstable", g.name,
                                    report::whole(*number("unstable")), g.runs.size(),
                                    !g.has_copies()  ? "runs"
                                    : g.seeds() == 1 ? "copies of one run"
@@ -580,7 +579,7 @@ int run_runs(const runs_options& o) {
     };
     const char* const by = judged_by(true) ? "jump" : judged_by(false) ? "excess" : "task";
     d.head.emplace_back("rule", report::written(rule_in_use_members, {by, o.rule}));
-    report::section verdict{.heading = pages::verdict_heading};
+    std::vector<std::string> verdict;
     const std::size_t comparisons = groups.size() - 1;
     std::vector<compared_group> compared;
     for (const run_group& g : groups) compared.push_back({g, groups.front(), comparisons});
@@ -588,25 +587,14 @@ int run_runs(const runs_options& o) {
     std::vector<record> rows;
     for (const compared_group& c : compared) rows.push_back(report::written(group_members, c));
     for (std::size_t i = 0; i < groups.size(); ++i) {
-        verdict.notes.push_back(
+        verdict.push_back(
             verdict_of(rows[i], groups[i], groups.front(), comparisons, o.equal_within));
     }
     d.results = rows;
     d.tail.emplace_back("runs", report::listed(run_row_members, runs));
     const std::vector<record> across = across_records(groups);
     if (!across.empty()) d.tail.emplace_back("across", report::list(across.begin(), across.end()));
-    pages::runs_tables tables = pages::tables_of_runs({d.head, d.results, d.tail});
-    d.sections = {std::move(tables.groups), std::move(tables.runs)};
-    if (!across.empty()) {
-        tables.across.notes = {
-            "q of a run and g of the run of the first group which differs in nothing else, each "
-            "at its own parameters, from dumps of the same step. This is what the code "
-            "published with arXiv 2506.20752 logs as zeta_norm. It grows as the parameters part, "
-            "whatever the precision; probes compare at the same parameters."};
-        d.sections.push_back(std::move(tables.across));
-    }
-    d.sections.push_back(std::move(verdict));
-    finish_with_page(to, d, o.quiet);
+    finish_with_page(to, d, verdict, o.quiet);
     return exit_code::fine;
 }
 

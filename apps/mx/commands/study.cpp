@@ -15,7 +15,6 @@
 #include "libmx/base/parallel.hpp"
 #include "libmx/experiments/records.hpp"
 #include "libmx/pages/document_parts.hpp"
-#include "libmx/pages/study_page.hpp"
 #include "libmx/report/command_line.hpp"
 
 namespace mx::app {
@@ -120,15 +119,9 @@ int run_study(const study_options& o) {
     }
     d.results = experiments::results_of(plan, found);
     d.tail = experiments::tail_of(found);
-    d.sections = pages::study_tables({d.head, d.results, d.tail});
-    report::section verdict{.heading = pages::verdict_heading};
-    for (const std::string& line : experiments::sentences_of(plan, found)) {
-        verdict.notes.push_back("- " + line);
-    }
-    d.sections.push_back(std::move(verdict));
-    d.sections.push_back(
-        {.heading = "Again", .notes = {sizes_text(plan, runs) + ".", "$ " + command}});
-    finish_with_page(to, d, o.run.quiet);
+    finish_with_page(
+        to, d, experiments::sentences_of(plan, found), o.run.quiet,
+        {{.heading = "Again", .notes = {sizes_text(plan, runs) + ".", "$ " + command}}});
     return exit_code::fine;
 }
 

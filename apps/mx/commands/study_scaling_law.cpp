@@ -10,7 +10,6 @@
 #include "libmx/io/input_stream.hpp"
 #include "libmx/optimize/minimize.hpp"
 #include "libmx/pages/document_parts.hpp"
-#include "libmx/pages/fit_page.hpp"
 #include "libmx/studies/fit/records.hpp"
 
 namespace mx::app {
@@ -125,15 +124,7 @@ int run_fit(const fit_options& o) {
     d.tail.emplace_back("frontier", to_list(fit::frontier_records(groups.front(), request.is)));
     d.tail.emplace_back("runs", std::move(runs));
     d.tail.emplace_back("left_out", to_list(fit::left_out_records(all)));
-    for (report::section& s : pages::fit_tables({d.head, d.results, d.tail})) {
-        pages::put(d.sections, std::move(s));
-    }
-    report::section verdict{.heading = pages::verdict_heading};
-    for (const std::string& line : fit::fit_summary(all, groups, request)) {
-        verdict.notes.push_back("- " + line);
-    }
-    d.sections.push_back(std::move(verdict));
-    finish_with_page(to, d, o.run.quiet);
+    finish_with_page(to, d, fit::fit_summary(all, groups, request), o.run.quiet);
     return exit_code::fine;
 }
 

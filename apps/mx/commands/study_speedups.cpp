@@ -6,7 +6,6 @@
 #include "apps/mx/options.hpp"
 #include "libmx/base/joined.hpp"
 #include "libmx/pages/document_parts.hpp"
-#include "libmx/pages/project_page.hpp"
 #include "libmx/report/csv_reader.hpp"
 #include "libmx/studies/project/records.hpp"
 
@@ -185,14 +184,7 @@ int run_project(const project_options& o) {
         d.results.push_back(project::configuration_record(s, c));
     }
     d.tail = project::tail_of(s);
-    for (report::section& section : pages::project_tables({d.head, d.results, d.tail})) {
-        pages::put(d.sections, std::move(section));
-    }
-    report::section verdict{.heading = pages::verdict_heading};
-    for (const std::string& line : project::projection_summary(s))
-        verdict.notes.push_back("- " + line);
-    d.sections.push_back(std::move(verdict));
-    finish_with_page(to, d, o.quiet);
+    finish_with_page(to, d, project::projection_summary(s), o.quiet);
     return exit_code::fine;
 }
 

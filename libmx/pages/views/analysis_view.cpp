@@ -160,7 +160,7 @@ std::vector<tensor_rows> by_tensor(const analysis::result_list& results,
     return tensors;
 }
 
-std::size_t shown(const view_options& view, std::size_t tensors, std::size_t recipes) {
+std::size_t shown(const analysis_view_options& view, std::size_t tensors, std::size_t recipes) {
     if (view.all) return tensors;
     // About forty lines, a few screens in a terminal.
     const std::size_t automatic = std::clamp<std::size_t>(40 / recipes, 3, 10);
@@ -191,7 +191,7 @@ bool several_files(const analysis::result_list& results) {
 
 report::section tensor_section(const analysis::result_list& results,
                                const std::vector<recipe_summary>& summary,
-                               const view_options& view) {
+                               const analysis_view_options& view) {
     std::vector<tensor_rows> tensors = by_tensor(results, summary);
     const std::size_t count = shown(view, tensors.size(), summary.size());
     const bool groups = !results.empty() && results.front().group;
@@ -298,7 +298,7 @@ void declare_summary(report::document_schema& to) {
 
 std::vector<report::section> analysis_sections(const analysis::analysis& a,
                                                const std::vector<recipe_summary>& summary,
-                                               const view_options& view) {
+                                               const analysis_view_options& view) {
     std::vector<report::section> sections;
     if (a.results.empty()) {
         sections.push_back({.heading = "No numeric tensor to analyse"});

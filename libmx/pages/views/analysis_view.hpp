@@ -13,7 +13,7 @@
 
 namespace mx::pages {
 
-struct view_options {
+struct analysis_view_options {
     bool all = false;       ///< every tensor, in file order
     std::size_t worst = 0;  ///< how many tensors otherwise; 0 chooses by the number of recipes
 };
@@ -36,6 +36,6 @@ void declare_summary(report::document_schema& to);
 /// The sections of the human table and of Markdown after the verdict, of the recipes in `summary`.
 std::vector<report::section> analysis_sections(const analysis::analysis& a,
                                                const std::vector<recipe_summary>& summary,
-                                               const view_options& view);
+                                               const analysis_view_options& view);
 
 }  // namespace mx::pages

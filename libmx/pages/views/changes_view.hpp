@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two results files compared, as people read it: the tensors whose figures changed most, what only
-// one file has, and a verdict.
+// mx.changes/1 for people: two results files compared.
 #pragma once
 
 #include <vector>
 
-#include "libmx/report/document.hpp"
+#include "libmx/pages/document_parts.hpp"
+#include "libmx/pages/view_options.hpp"
 
 namespace mx::pages {
 
-/// The sections of a document mx.changes/1, in memory or read back; `all` shows every result.
-std::vector<report::section> changes_sections(const report::record_list& results,
-                                              const report::record& tail, bool all);
+/// The tensors whose figures changed most, and what only one file has.
+std::vector<report::section> changes_view(const document_parts& d, const view_options& o);
 
 }  // namespace mx::pages

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A comparison of dumps as text: norm gains that approach the clamp zone, the tensors that changed
-// most, all tensors combined, and a verdict.
+// mx.diff/1 for people: dumps of a model compared.
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "libmx/report/document.hpp"
-#include "libmx/studies/diff/diff.hpp"
+#include "libmx/pages/document_parts.hpp"
+#include "libmx/pages/view_options.hpp"
 
 namespace mx::pages {
 
-/// The sections of the human table and of Markdown; `all` shows every tensor and finding.
-std::vector<report::section> diff_sections(const diff::diff_result& d,
-                                           const diff::dump_labels& labels, bool all);
+/// The order in which dumps or results files are compared, and whether it is the order given.
+report::section order_section(const report::record& head);
 
-/// The order in which the dumps are compared. `given` are the labels in the order on the command
-/// line if that differs, else empty.
-report::section order_section(const diff::dump_labels& labels,
-                              const std::vector<std::string>& given);
+/// The order, norm gains near the clamp zone, the tensors that changed most, and all tensors
+/// together.
+std::vector<report::section> diff_view(const document_parts& d, const view_options& o);
 
 }  // namespace mx::pages

@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "libmx/pages/views/ci.hpp"
-#include "libmx/pages/views/gate_view.hpp"
 
 namespace mx::pages {
 namespace {
@@ -22,7 +21,7 @@ std::vector<std::string> breaches_of(const gate::gate_verdict& verdict, std::siz
         if (b.rule != rule || lines.size() == top) continue;
         const std::string name = b.tensor.empty() ? "all tensors together" : b.tensor;
         const std::string under = b.recipe.empty() ? "" : fmt::format(" under {}", b.recipe);
-        lines.push_back(fmt::format("{}{}: {}", name, under, gate_finding(b)));
+        lines.push_back(fmt::format("{}{}: {}", name, under, gate::finding_of(b)));
     }
     return lines;
 }
@@ -39,7 +38,7 @@ std::vector<ci_case> cases_of(const rule_list& rules, const gate::gate_inputs& i
         c.line = rules[i].line;
         if (c.holds) continue;
         c.type = v.broken > 0 ? "broken" : "nothing checked";
-        c.problem = gate_problem(v);
+        c.problem = gate::problem_of(v);
         c.lines = breaches_of(verdict, i, top);
         const auto first =
             std::find_if(verdict.breaches.begin(), verdict.breaches.end(),

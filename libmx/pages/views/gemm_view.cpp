@@ -6,22 +6,83 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 
-#include "libmx/base/decibels.hpp"
-#include "libmx/gemm/accumulators.hpp"
+#include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
-#include "libmx/report/members.hpp"
 
 namespace mx::pages {
 namespace {
 
-using products::value_errors;
 using report::cell;
+using report::number_of;
+using report::record;
+using report::section;
+using report::text_of;
 
-report::value equal_share(const value_errors& e) {
-    return report::share(e.counted() - e.differing, e.counted());
+constexpr std::size_t most_panels = 8;
+
+double number(const record& r, std::string_view name) { return number_of(r, name).value_or(NAN); }
+
+std::uint64_t count(const record& r, std::string_view name) {
+    return static_cast<std::uint64_t>(report::whole(number_of(r, name).value_or(0)));
+}
+
+section operand_section(const document_parts& d) {
+    section t{.columns = columns_of({"operand", "tensor", column_of("shape", "stored as"), "recipe",
+                                     column_of("nrmse", "error\n/ RMS"), "sqnr_db", "gain"})};
+    if (!d.results.empty()) {
+        const record r = d.results.front();
+        t.heading = fmt::format("Product of {0}x{2} by {2}x{1}", count(r, "m"), count(r, "n"),
+                                count(r, "k"));
+    }
+    for (const char* name : {"a", "b"}) {
+        const auto* operand = report::member<record>(d.head, name);
+        if (operand == nullptr) continue;
+        record row = *operand;
+        if (number_of(row, "nrmse") == 0.0) show(row, "sqnr_db", "exact");
+        row.emplace_back("operand", std::string(name == std::string_view("a") ? "A" : "B"));
+        t.rows.push_back(std::move(row));
+    }
+    return t;
+}
+
+// The elements that summing gives exactly.
+report::value equal_share(const record& r) {
+    const std::uint64_t finite =
+        count(r, "accumulation_elements") - count(r, "accumulation_non_finite");
+    return report::share(finite - count(r, "accumulation_differing"), finite);
+}
+
+section model_section(const report::record_list& results) {
+    section t{
+        .heading = "Error by accumulator",
+        .columns = columns_of({"model", column_of("forms", "operands as"), "accumulation_nrmse",
+                               "equal", column_of("total_sqnr_db", "in all:\nSQNR dB"),
+                               column_of("total_nrmse", "error\n/ RMS"), "total_gain"})};
+    for (record r : results) {
+        const std::string model = text_of(r, "model"), a = text_of(r, "form_a"),
+                          b = text_of(r, "form_b");
+        if (count(r, "inexact_a") + count(r, "inexact_b") != 0) {
+            t.notes.push_back(fmt::format(
+                "{} does not take these codes: {} of A and {} of B changed when they were rounded "
+                "to its format.",
+                model, report::plural(count(r, "inexact_a"), "value"),
+                report::plural(count(r, "inexact_b"), "value")));
+        }
+        if (const std::uint64_t lost = count(r, "total_non_finite"); lost != 0) {
+            t.notes.push_back(fmt::format("{}: {} not finite, left out of the figures.", model,
+                                          report::plural(lost, "element")));
+        }
+        r.emplace_back("forms", a == b ? a : a + " x " + b);
+        r.emplace_back("equal", equal_share(r));
+        if (number_of(r, "total_nrmse") == 0.0) show(r, "total_sqnr_db", "exact");
+        t.rows.push_back(std::move(r));
+    }
+    t.notes.push_back(
+        "summing: against the exact product of the same operands, rounded once. in all: against "
+        "the exact product of the values before quantization.");
+    return t;
 }
 
 // Displayed bins of the histogram: from `first` to before the next bin's.
@@ -36,156 +97,102 @@ constexpr std::array ulp_columns{
     ulp_column{"u64", "64-1k", 7}, ulp_column{"more", "1k-", 11},
 };
 
-report::section model_section(const products::gemm_study& s) {
-    report::section t{.heading = "Error by accumulator",
-                      .columns = model_columns(
-                          {column_of("forms", "operands as"), "accumulation_nrmse", "equal"})};
-    for (const products::model_product& p : s.products) {
-        const value_errors& a = p.errors.accumulation;
-        const value_errors& e = p.errors.total;
-        t.add(gemm::to_string(p.model),
-              p.form_a == p.form_b ? p.form_a : p.form_a + " x " + p.form_b, a.nrmse(),
-              equal_share(a), sqnr_cell(e.sqnr_db(), e.nrmse() == 0.0), e.nrmse(), e.gain());
-        if (p.inexact_a + p.inexact_b != 0) {
-            t.notes.push_back(fmt::format(
-                "{} does not take these codes: {} of A and {} of B changed when they were rounded "
-                "to its format.",
-                gemm::to_string(p.model), report::plural(p.inexact_a, "value"),
-                report::plural(p.inexact_b, "value")));
-        }
-        if (e.non_finite != 0) {
-            t.notes.push_back(fmt::format("{}: {} not finite, left out of the figures.",
-                                          gemm::to_string(p.model),
-                                          report::plural(e.non_finite, "element")));
-        }
-    }
-    t.notes.push_back(
-        "summing: against the exact product of the same operands, rounded once. in all: against "
-        "the exact product of the values before quantization.");
-    return t;
-}
-
-report::section ulp_section(const products::gemm_study& s) {
-    report::section t{.heading = "Error of summing in ulps of float32, % of the elements",
-                      .columns = columns_of({"model"})};
+section ulp_section(const report::record_list& results) {
+    section t{.heading = "Error of summing in ulps of float32, % of the elements",
+              .columns = columns_of({"model"})};
     for (const ulp_column& c : ulp_columns) t.columns.push_back({c.field, c.title, cell::share});
-    t.columns.push_back({"max_ulp", "most", cell::integer});
-    for (const products::model_product& p : s.products) {
-        const value_errors& e = p.errors.accumulation;
-        report::record row{{"model", gemm::to_string(p.model)}};
-        for (std::size_t i = 0; i < ulp_columns.size(); ++i) {
-            const auto from = e.ulps.begin() + static_cast<std::ptrdiff_t>(ulp_columns[i].first);
-            const auto to =
-                i + 1 < ulp_columns.size()
-                    ? e.ulps.begin() + static_cast<std::ptrdiff_t>(ulp_columns[i + 1].first)
-                    : e.ulps.end();
-            row.emplace_back(
-                ulp_columns[i].field,
-                report::share(std::accumulate(from, to, std::uint64_t{0}), e.counted()));
+    t.columns.push_back(column_of("accumulation_max_ulp", "most"));
+    for (record r : results) {
+        std::array<std::uint64_t, ulp_columns.size()> sums{};
+        if (const auto* bins = report::member<report::list>(r, "accumulation_ulp_histogram")) {
+            for (std::size_t i = 0, c = 0; i < bins->size(); ++i) {
+                while (c + 1 < ulp_columns.size() && ulp_columns[c + 1].first <= i) ++c;
+                sums[c] += static_cast<std::uint64_t>(number_of((*bins)[i]).value_or(0));
+            }
         }
-        row.emplace_back("max_ulp", report::tally(e.max_ulp));
-        t.rows.push_back(std::move(row));
+        const std::uint64_t finite =
+            count(r, "accumulation_elements") - count(r, "accumulation_non_finite");
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+            r.emplace_back(ulp_columns[i].field, report::share(sums[i], finite));
+        }
+        t.rows.push_back(std::move(r));
     }
     return t;
 }
 
-report::section growth_section(const products::gemm_study& s) {
-    report::section t{
+section difference_section(const record& tail) {
+    return {.heading = "Differences between models",
+            .columns = columns_of({"model", "other", "differing_share", "max_ulp",
+                                   column_of("nrmse", "difference\n/ RMS")}),
+            .rows = records_in(tail, "differences")};
+}
+
+// By model, then by k.
+section growth_section(const record& tail) {
+    return {
         .heading = "Growth with K",
-        .columns =
-            columns_of({"model", column_of("k", "K", cell::integer), "accumulation_nrmse",
-                        "accumulation_max_ulp",
-                        column_of("accumulation_mean_error", "mean\nerror", cell::significant, 3),
-                        column_of("total_nrmse", "in all:\nerror / RMS", cell::significant, 3),
-                        "total_gain"})};
-    for (std::size_t i = 0; i < s.products.size(); ++i) {
-        for (const products::growth_point& p : s.growth) {
-            if (p.product == i) t.rows.push_back(products::growth_record(s, p));
-        }
-    }
-    return t;
+        .columns = columns_of(
+            {"model", column_of("k", "K", cell::integer), "accumulation_nrmse",
+             "accumulation_max_ulp",
+             column_of("accumulation_mean_error", "mean\nerror", cell::significant, 3),
+             column_of("total_nrmse", "in all:\nerror / RMS", cell::significant, 3), "total_gain"}),
+        .rows = records_in(tail, "growth")};
 }
 
-// The error of quantization, the error that summation adds, and the differences between models.
-report::section verdict_section(const products::gemm_study& s) {
-    report::section t{.heading = "Verdict"};
-    for (const products::model_product& p : s.products) {
-        const double error = p.errors.total.nrmse().value_or(0);
-        const double summing = p.errors.accumulation.nrmse().value_or(0);
-        const std::string adds = summing > 0 ? fmt::format("summing alone gives {:.3g}", summing)
-                                             : std::string("summing is exact");
-        t.notes.push_back(
-            error > 0 ? fmt::format("- {}: the error is {:.3g} of the product ({} dB); {}.",
-                                    gemm::to_string(p.model), error,
-                                    report::fixed_text(base::decibels_of_root(error), 2), adds)
-                      : fmt::format("- {}: exact.", gemm::to_string(p.model)));
+void add_ulps(const report::record_list& results, section& to) {
+    report::bar_chart ulps;
+    ulps.x = axis_of("distance from the exact sum, log2 of float32 neighbours", "");
+    ulps.y = axis_of("elements", "", false, true);
+    for (const record& r : results) {
+        const auto* bins = report::member<report::list>(r, "accumulation_ulp_histogram");
+        if (bins == nullptr || ulps.panels.size() == most_panels) continue;
+        report::bar_chart::series s;
+        s.name = text_of(r, "model");
+        for (std::size_t i = 0; i < bins->size(); ++i) {
+            s.edges.push_back(static_cast<double>(i) - 0.5);
+            s.counts.push_back(number_of((*bins)[i]).value_or(0));
+            s.labels.push_back(i == 0 ? "equal" : fmt::format("2^{} to 2^{}", i - 1, i));
+        }
+        s.edges.push_back(static_cast<double>(bins->size()) - 0.5);
+        ulps.panels.push_back(std::move(s));
     }
-    const products::model_difference* most = nullptr;
-    for (const products::model_difference& d : s.differences) {
-        if (most == nullptr || d.errors.differing > most->errors.differing) most = &d;
+    if (!ulps.panels.empty()) {
+        add_figure(to, "ulps", "Elements by distance from the exact sum",
+                   "Summing alone: against the exact product of the same operands. On the left, "
+                   "elements that are equal.",
+                   std::move(ulps));
     }
-    if (most != nullptr && most->errors.differing == 0) {
-        t.notes.push_back("- All models agree in every element.");
-    } else if (most != nullptr) {
-        const report::record r = products::difference_record(s, *most);
-        t.notes.push_back(fmt::format(
-            "- {} and {} differ most: in {} % of the elements, by at most {} ulps of float32.",
-            report::text_of(r, "model"), report::text_of(r, "other"),
-            report::percent_text(report::number_of(r, "differing_share").value_or(0)),
-            report::grouped(report::whole(report::number_of(r, "max_ulp").value_or(0)))));
+}
+
+void add_growth(const std::vector<record>& points, section& to) {
+    report::line_chart growth;
+    growth.x = axis_of("K", "", true);
+    growth.y = axis_of("summing: error over RMS", "", true);
+    for (const record& r : points) {
+        const std::string model = text_of(r, "model");
+        auto at = std::ranges::find(growth.lines, model, &report::line_chart::line::name);
+        if (at == growth.lines.end()) {
+            if (growth.lines.size() == most_lines) continue;
+            at = growth.lines.insert(at, {model, {}});
+        }
+        at->points.push_back({number(r, "k"), number_of(r, "accumulation_nrmse"), ""});
     }
-    return t;
+    if (!growth.lines.empty()) {
+        add_figure(to, "growth", "Error of summing by K",
+                   "Against the exact product of the same operands.", std::move(growth));
+    }
 }
 
 }  // namespace
 
-std::vector<report::column> model_columns(std::initializer_list<column_of> of) {
-    std::vector<report::column> columns{column_of("model")};
-    columns.insert(columns.end(), of.begin(), of.end());
-    for (const column_of& c : {column_of("total_sqnr_db", "in all:\nSQNR dB"),
-                               column_of("total_nrmse", "error\n/ RMS"), column_of("total_gain")}) {
-        columns.push_back(c);
+std::vector<section> gemm_view(const document_parts& d, const view_options& o) {
+    section models = model_section(d.results), growth = growth_section(d.tail);
+    if (o.page) {
+        add_ulps(d.results, models);
+        add_growth(growth.rows, growth);
     }
-    return columns;
-}
-
-report::section operand_section(std::string heading, std::string_view names,
-                                std::vector<report::record> operands) {
-    report::section t{
-        .heading = std::move(heading),
-        .columns = columns_of({"operand", "tensor", column_of("shape", "stored as"), "recipe",
-                               column_of("nrmse", "error\n/ RMS"), "sqnr_db", "gain"}),
-        .rows = std::move(operands)};
-    for (std::size_t i = 0; i < t.rows.size(); ++i) {
-        t.rows[i].emplace_back("operand", std::string(1, names[i]));
-    }
-    return t;
-}
-
-report::section difference_section(std::vector<report::record> differences) {
-    return {.heading = "Differences between models",
-            .columns = columns_of({"model", "other", "differing_share", "max_ulp",
-                                   column_of("nrmse", "difference\n/ RMS")}),
-            .rows = std::move(differences)};
-}
-
-std::vector<report::section> gemm_sections(const products::gemm_study& s,
-                                           const std::vector<report::record>& operands) {
-    std::vector<report::section> sections{
-        verdict_section(s),
-        operand_section(fmt::format("Product of {}x{} by {}x{}", s.m, s.k, s.k, s.n), "AB",
-                        operands),
-        model_section(s), ulp_section(s)};
-    for (report::record& r : sections[1].rows) {
-        if (report::number_of(r, "nrmse") == 0.0) show(r, "sqnr_db", "exact");
-    }
-    if (!s.differences.empty()) {
-        std::vector<report::record> rows;
-        for (const auto& d : s.differences) rows.push_back(products::difference_record(s, d));
-        sections.push_back(difference_section(std::move(rows)));
-    }
-    if (!s.growth.empty()) sections.push_back(growth_section(s));
-    return sections;
+    return {operand_section(d), std::move(models), ulp_section(d.results),
+            difference_section(d.tail), std::move(growth)};
 }
 
 }  // namespace mx::pages

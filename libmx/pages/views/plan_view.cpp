@@ -2,230 +2,85 @@
 #include "libmx/pages/views/plan_view.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <utility>
 
-#include "libmx/base/joined.hpp"
-#include "libmx/pages/views/gate_view.hpp"
+#include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/views/values.hpp"
-#include "libmx/policy/commands.hpp"
+#include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
-#include "libmx/report/members.hpp"
-#include "libmx/studies/plan/plan.hpp"
 
 namespace mx::pages {
 namespace {
 
-using plan::candidates;
-using plan::plan_goal;
-using plan::plan_option;
-using plan::plan_tensor;
-using plan::plan_totals;
-using report::cell;
+using report::number_of;
 using report::plural;
+using report::record;
+using report::section;
+using report::text_of;
 
 constexpr std::size_t curve_points_shown = 12;
-constexpr std::size_t left_out_shown = 10;
+constexpr std::size_t most_bars = 15;
+constexpr std::size_t most_points = 400;
 
-double per_element(std::uint64_t bits, std::uint64_t elements) {
-    return static_cast<double>(bits) / static_cast<double>(elements);
+double number(const record& r, std::string_view name) { return number_of(r, name).value_or(NAN); }
+
+std::uint64_t count(const record& r, std::string_view name) {
+    return static_cast<std::uint64_t>(report::whole(number_of(r, name).value_or(0)));
 }
 
-report::value decibels(double signal, double error) {
-    if (!(error > 0) || !(signal > 0)) return undefined();
-    return real(10 * std::log10(signal / error));
-}
-
-struct totals_of_plan {
-    const plan_totals& of;
-    std::uint64_t elements;
-};
-constexpr std::array plan_totals_members = std::to_array<report::declared<totals_of_plan>>({
-    {"bits", "count", "", [](auto& t) { return t.of.bits; }},
-    {"bits_per_element", "number", "", [](auto& t) { return per_element(t.of.bits, t.elements); }},
-    {"squared_error", "amount", "", [](auto& t) { return t.of.error; }},
-    {"sqnr_db", "number?", "", [](auto& t) { return t.of.sqnr_db; }},
-});
-report::record totals_record(const plan_totals& t, std::uint64_t elements) {
-    return report::written(plan_totals_members, {t, elements});
+// The member `name` of the head, a record.
+record part_of(const document_parts& d, std::string_view name) {
+    const auto* r = report::member<record>(d.head, name);
+    return r == nullptr ? record() : *r;
 }
 
 // "exact" if the error is zero and has no logarithm.
-report::record shown(report::record r) {
-    if (*report::find(r, "sqnr_db") == undefined()) show(r, "sqnr_db", "exact");
+record shown(record r) {
+    if (!number_of(r, "sqnr_db")) show(r, "sqnr_db", "exact");
     return r;
 }
 
-report::value error_share(double error, const plan::plan& p) {
-    return p.totals.error > 0 ? real(error / p.totals.error) : undefined();
-}
-
-std::string decibels_text(const std::optional<double>& x) {
-    return x ? report::fixed_text(*x, 2) + " dB" : "exact";
-}
-
-const plan_option& chosen(const candidates& from, const plan::plan& p, std::size_t tensor) {
-    return from.tensors[tensor].options[p.chosen[tensor]];
-}
-
-struct use {
-    std::uint32_t recipe = 0;
-    std::uint64_t tensors = 0;
-    std::uint64_t elements = 0;
-    std::uint64_t bits = 0;
-    double error = 0;
-    double signal = 0;
-};
-
-// What each recipe was chosen for, largest number of elements first.
-std::vector<use> uses_of(const candidates& from, const plan::plan& p) {
-    std::vector<use> uses(from.recipes.size());
-    for (std::size_t i = 0; i < from.tensors.size(); ++i) {
-        const plan_option& o = chosen(from, p, i);
-        use& u = uses[o.recipe];
-        ++u.tensors;
-        u.elements += from.tensors[i].elements;
-        u.bits += o.bits;
-        u.error += o.error;
-        u.signal += from.tensors[i].signal;
-    }
-    for (std::uint32_t r = 0; r < uses.size(); ++r) uses[r].recipe = r;
-    std::erase_if(uses, [](const use& u) { return u.tensors == 0; });
-    std::ranges::stable_sort(uses, std::greater{}, &use::elements);
-    return uses;
-}
-
-struct recipe_use {
-    const candidates& from;
-    const plan::plan& p;
-    const use& of;
-};
-constexpr std::array recipe_use_members = std::to_array<report::declared<recipe_use>>({
-    {"recipe", "string", "a recipe, or stored",
-     [](auto& u) { return u.from.recipes[u.of.recipe].name; }},
-    {"tensors", "count", "", [](auto& u) { return u.of.tensors; }},
-    {"elements", "count", "", [](auto& u) { return u.of.elements; }},
-    {"element_share", "share", "",
-     [](auto& u) { return report::share(u.of.elements, u.from.elements()); }},
-    {"bits_per_element", "number", "",
-     [](auto& u) { return per_element(u.of.bits, u.of.elements); }},
-    {"squared_error", "amount", "", [](auto& u) { return u.of.error; }},
-    {"error_share", "share?", "", [](auto& u) { return error_share(u.of.error, u.p); }},
-    {"sqnr_db", "number?", "", [](auto& u) { return decibels(u.of.signal, u.of.error); }},
-});
-
-std::vector<report::record> use_records(const candidates& from, const plan::plan& p) {
-    std::vector<report::record> rows;
-    for (const use& u : uses_of(from, p)) {
-        rows.push_back(report::written(recipe_use_members, {from, p, u}));
-    }
-    return rows;
-}
-
-report::section use_section(const std::vector<report::record>& uses, const candidates& from) {
-    report::section s{
-        .heading =
-            fmt::format("Recipes of {} that {} quantized", plural(from.tensors.size(), "tensor"),
-                        from.tensors.size() == 1 ? "is" : "are"),
-        .columns = columns_of({"recipe", "tensors", "element_share",
-                               column_of("bits_per_element", 3), "sqnr_db", "error_share"})};
-    for (const report::record& r : uses) s.rows.push_back(shown(r));
+section use_section(const document_parts& d) {
+    const std::uint64_t tensors = count(d.head, "tensors");
+    section s{.heading = fmt::format("Recipes of {} that {} quantized", plural(tensors, "tensor"),
+                                     tensors == 1 ? "is" : "are"),
+              .columns = columns_of({"recipe", "tensors", "element_share",
+                                     column_of("bits_per_element", 3), "sqnr_db", "error_share"})};
+    for (record& r : records_in(d.head, "recipes")) s.rows.push_back(shown(std::move(r)));
     return s;
 }
 
-constexpr report::member_type uniform_recipe{"recipe", "string", ""};
-constexpr report::member_type within_budget{"within", "boolean", "it is within the budget"};
-
-std::vector<report::record> uniform_records(const candidates& from, const plan::plan& p) {
-    std::vector<report::record> rows;
-    for (const plan::uniform_plan& u : p.uniform) {
-        report::record r{{std::string(uniform_recipe.name), from.recipes[u.recipe].name}};
-        report::append(r, plan_totals_members, {u.totals, from.elements()});
-        r.emplace_back(within_budget.name, u.within);
-        rows.push_back(std::move(r));
-    }
-    return rows;
-}
-
-// Tensors that keep their stored precision because of their kind.
-struct kept_totals {
-    std::vector<std::string> roles;
-    std::uint64_t elements = 0, bits = 0;
-};
-
-kept_totals kept_of(const candidates& from) {
-    kept_totals kept;
-    for (const plan::kept_tensor& t : from.kept) {
-        if (std::ranges::find(kept.roles, t.of->role) == kept.roles.end()) {
-            kept.roles.push_back(t.of->role);
-        }
-        kept.elements += t.elements;
-        kept.bits += t.bits.value_or(0);
-    }
-    return kept;
-}
-
-constexpr std::array kept_members = std::to_array<report::declared<candidates>>({
-    {"roles", "[@members#role]", "", [](auto& c) { return report::to_list(kept_of(c).roles); }},
-    {"tensors", "count", "", [](auto& c) { return c.kept.size(); }},
-    {"elements", "count", "", [](auto& c) { return kept_of(c).elements; }},
-    {"bits", "count", "", [](auto& c) { return kept_of(c).bits; }},
-});
-
-// By role and reason, largest number of bits first.
-report::section kept_section(const candidates& from) {
-    struct size {
-        std::uint64_t tensors = 0, elements = 0, bits = 0;
-    };
-    std::map<std::pair<std::string, std::string>, size> groups;
-    for (const plan::kept_tensor& t : from.kept) {
-        size& g = groups[{t.of->role, t.reason}];
-        ++g.tensors;
-        g.elements += t.elements;
-        g.bits += t.bits.value_or(0);
-    }
-    std::vector<std::pair<std::pair<std::string, std::string>, size>> sorted(groups.begin(),
-                                                                             groups.end());
-    std::ranges::stable_sort(
-        sorted, [](const auto& a, const auto& b) { return a.second.bits > b.second.bits; });
-    report::section s{
-        .heading = "Kept as stored",
-        .columns = columns_of({column_of("role", "role"), "tensors", "bytes", "reason"})};
-    for (const auto& [of, g] : sorted) s.add(of.first, g.tensors, g.bits / 8, of.second);
-    return s;
-}
-
-report::section uniform_section(const std::vector<report::record>& uniform, const candidates& from,
-                                const plan_goal& goal, const plan::plan& p) {
-    report::section s{
-        .heading = "One recipe for all that is quantized",
-        .columns =
-            columns_of({"recipe", column_of("bits_per_element", 3), "sqnr_db",
-                        column_of("fits", goal.bits ? "within the\nbudget" : "above the\nfloor")})};
-    for (const report::record& r : uniform) {
-        report::record row = shown(r);
-        row.emplace_back("fits",
-                         text(*report::find(r, "within") == report::value(true) ? "yes" : "no"));
+section uniform_section(const document_parts& d) {
+    const bool budget = number_of(part_of(d, "goal"), "bits_per_element").has_value();
+    section s{.heading = "One recipe for all that is quantized",
+              .columns = columns_of(
+                  {"recipe", column_of("bits_per_element", 3), "sqnr_db",
+                   column_of("fits", budget ? "within the\nbudget" : "above the\nfloor")})};
+    for (record& r : records_in(d.tail, "uniform")) {
+        const bool* within = report::member<bool>(r, "within");
+        record row = shown(std::move(r));
+        row.emplace_back("fits", text(within != nullptr && *within ? "yes" : "no"));
         s.rows.push_back(std::move(row));
     }
-    report::record own = shown(totals_record(p.totals, from.elements()));
+    if (s.rows.empty()) return s;
+    record own = shown(part_of(d, "totals"));
     own.emplace_back("recipe", text("(the plan)"));
     own.emplace_back("fits", text("yes"));
     s.rows.push_back(std::move(own));
     return s;
 }
 
-report::section curve_section(const std::vector<report::record>& curve) {
-    report::section s{.columns = columns_of({column_of("bits_per_element", 3), "sqnr_db"})};
+section curve_section(const document_parts& d) {
+    const std::vector<record> curve = records_in(d.tail, "curve");
+    if (curve.size() < 2) return {};
+    section s{.columns = columns_of({column_of("bits_per_element", 3), "sqnr_db"})};
     // The points nearest to equally spaced numbers of bits.
-    const auto bits = [&](std::size_t i) {
-        return report::number_of(curve[i], "bits").value_or(0);
-    };
+    const auto bits = [&](std::size_t i) { return number_of(curve[i], "bits").value_or(0); };
     const double first = bits(0);
     const double last = bits(curve.size() - 1);
     const std::size_t count = std::min(curve_points_shown, curve.size());
@@ -249,341 +104,151 @@ report::section curve_section(const std::vector<report::record>& curve) {
     return s;
 }
 
-report::section exception_section(const report::record_list& assignments, const candidates& from,
-                                  const std::string& most_common, std::size_t top) {
-    std::vector<std::pair<double, std::size_t>> others;
-    for (std::size_t i = 0; i < from.tensors.size(); ++i) {
-        const report::record r = assignments[i];
-        if (report::text_of(r, "recipe") == most_common) continue;
-        others.emplace_back(report::number_of(r, "squared_error").value_or(0), i);
+// By the largest error: on a page all tensors that are quantized, else those with another recipe
+// than most elements. Those that are kept follow them in the results.
+section tensor_section(const document_parts& d, const view_options& o) {
+    const std::uint64_t quantized = count(d.head, "tensors");
+    const std::vector<record> recipes = records_in(d.head, "recipes");
+    const std::string most_common = recipes.empty() ? "" : text_of(recipes.front(), "recipe");
+    std::vector<std::pair<double, std::size_t>> places;
+    for (std::size_t i = 0; i < std::min<std::size_t>(quantized, d.results.size()); ++i) {
+        const record r = d.results[i];
+        if (!o.page && text_of(r, "recipe") == most_common) continue;
+        places.emplace_back(number_of(r, "squared_error").value_or(0), i);
     }
-    std::ranges::stable_sort(others,
+    std::ranges::stable_sort(places,
                              [](const auto& a, const auto& b) { return a.first > b.first; });
-    report::section s{.heading = fmt::format("{} with another recipe than {}",
-                                             plural(others.size(), "tensor"), most_common)};
-    if (others.size() > top) {
-        s.heading += fmt::format(": the {} with the largest error (--top)", top);
+    section s{
+        .heading = o.page ? "Tensors, largest error first"
+                          : fmt::format("{} with another recipe than {}",
+                                        plural(places.size(), "tensor"), most_common),
+        .columns = columns_of({"tensor", "recipe", "bits_per_element", "sqnr_db", "error_share"})};
+    const std::size_t most = rows_shown(o);
+    if (places.size() > most) {
+        s.heading += o.page ? fmt::format(": {} of {}", most, places.size())
+                            : fmt::format(": the {} with the largest error (--top)", most);
     }
-    s.columns = columns_of({"tensor", "recipe", "bits_per_element", "sqnr_db", "error_share"});
-    for (std::size_t k = 0; k < std::min(top, others.size()); ++k) {
-        s.rows.push_back(shown(assignments[others[k].second]));
-    }
-    return s;
-}
-
-report::section left_out_of(const candidates& from) {
-    report::section s = left_out_section();
-    for (std::size_t i = 0; i < std::min(left_out_shown, from.left_out.size()); ++i) {
-        const plan::left_out_choice& l = from.left_out[i];
-        s.add(l.tensor, l.recipe, l.reason);
-    }
-    if (from.left_out.size() > left_out_shown) {
-        s.notes.push_back(
-            fmt::format("and {} more (--json)", from.left_out.size() - left_out_shown));
+    for (std::size_t k = 0; k < std::min(most, places.size()); ++k) {
+        s.rows.push_back(shown(d.results[places[k].second]));
     }
     return s;
 }
 
-std::string proof_sentence(const plan_goal& goal, const plan::plan& p) {
-    if (p.optimal) {
-        return goal.bits ? "No other choice of these recipes has less squared error within the "
-                           "budget."
-                         : "No other choice of these recipes has fewer bits with this SQNR.";
-    }
-    const double own = goal.bits ? p.totals.error : static_cast<double>(p.totals.bits);
-    const double gap = own > 0 ? std::max(0.0, 1 - p.bound / own) : 0;
-    return fmt::format(
-        "Not proved optimal: the search was stopped. No choice {} saves more than {} of {}.",
-        goal.bits ? "within the budget" : "above the floor", report::significant_text(gap, 3),
-        goal.bits ? "this squared error" : "these bits");
-}
-
-// The tensors with the largest mean squares, if they have few elements but most of the sum of
-// squares: they determine the SQNR of all tensors. Empty if there are none.
-std::string dominance_sentence(const candidates& from) {
-    constexpr double few_elements = 0.01, most_squares = 0.9;
-    std::vector<const plan_tensor*> all;
-    for (const plan_tensor& t : from.tensors) {
-        if (t.elements > 0) all.push_back(&t);
-    }
-    const auto mean = [](const plan_tensor* t) {
-        return t->signal / static_cast<double>(t->elements);
+// By role and reason, largest number of bits first.
+section kept_section(const document_parts& d) {
+    struct size {
+        std::uint64_t tensors = 0, bits = 0;
     };
-    std::ranges::stable_sort(all, [&](const auto* a, const auto* b) { return mean(a) > mean(b); });
-    const auto all_elements = static_cast<double>(from.elements());
-    const double all_signal = from.signal();
-    double signal = 0, elements = 0;
-    for (std::size_t n = 0; n < all.size(); ++n) {
-        signal += all[n]->signal;
-        elements += static_cast<double>(all[n]->elements);
-        if (elements > few_elements * all_elements) break;
-        if (signal < most_squares * all_signal) continue;
-        const std::string others = n == 0 ? "" : fmt::format(" and {} more", n);
-        return fmt::format(
-            "{}{} {} {} % of the sum of squares in {} % of the elements: the SQNR of all tensors "
-            "says little about the others. --tensor plans some of them only.",
-            all.front()->of->tensor, others, n == 0 ? "has" : "have",
-            report::percent_text(signal / all_signal),
-            report::percent_text(elements / all_elements));
+    std::map<std::pair<std::string, std::string>, size> groups;
+    for (std::size_t i = count(d.head, "tensors"); i < d.results.size(); ++i) {
+        const record r = d.results[i];
+        size& g = groups[{text_of(r, "role"), text_of(r, "reason")}];
+        ++g.tensors;
+        g.bits += count(r, "bits");
     }
-    return {};
-}
-
-std::uint64_t elements_to_evaluate(const candidates& from, const plan::plan& p) {
-    std::uint64_t elements = 0;
-    for (std::size_t i = 0; i < from.tensors.size(); ++i) {
-        if (chosen(from, p, i).is == policy::verdict::evaluate) {
-            elements += from.tensors[i].elements;
-        }
-    }
-    return elements;
-}
-
-std::string first_sentence(const candidates& from, const plan_goal& goal, const plan::plan& p,
-                           const policy::judged_model& judged) {
-    const std::string aim = goal.bits      ? fmt::format("Within {} bits per element", *goal.bits)
-                            : goal.sqnr_db ? fmt::format("Above {} dB", *goal.sqnr_db)
-                                           : fmt::format(
-                                                 "The recommendation of the policy {} "
-                                                 "(target {})",
-                                                 judged.by.name, judged.on->name);
-    return fmt::format("{}: {:.4f} bits per element, {}.", aim,
-                       per_element(p.totals.bits, from.elements()),
-                       decibels_text(p.totals.sqnr_db));
-}
-
-report::section verdict_section(const candidates& from, const plan_goal& goal, const plan::plan& p,
-                                const policy::judged_model& judged) {
-    report::section s{.heading = "Verdict"};
-    s.notes.push_back(first_sentence(from, goal, p, judged));
-    const bool chosen_by_goal = goal.bits || goal.sqnr_db;
-    if (chosen_by_goal) {
-        s.notes.push_back("- " + proof_sentence(goal, p));
-        if (!p.best_uniform) {
-            s.notes.push_back(goal.bits ? "- No single recipe fits the budget."
-                                        : "- No single recipe reaches the floor.");
-        } else {
-            const plan::uniform_plan& u = p.uniform[*p.best_uniform];
-            s.notes.push_back(fmt::format(
-                "- The best single recipe {} is {}: {:.4f} bits, {}.",
-                goal.bits ? "within the budget" : "above the floor", from.recipes[u.recipe].name,
-                per_element(u.totals.bits, from.elements()), decibels_text(u.totals.sqnr_db)));
-        }
-    }
-    if (const std::uint64_t n = elements_to_evaluate(from, p); n > 0) {
-        s.notes.push_back(fmt::format(
-            "- {} % of the elements are in recipes that need evaluation; the policy {} recommends "
-            "these only with metrics of a task (--eval).",
-            report::percent_text(static_cast<double>(n) / static_cast<double>(from.elements())),
-            judged.by.name));
-    }
-    if (const std::string few = dominance_sentence(from); !few.empty()) {
-        s.notes.push_back("- " + few);
-    }
-    if (const kept_totals kept = kept_of(from); !from.kept.empty()) {
-        s.notes.push_back(fmt::format(
-            "- The figures of the plan leave out {} ({}) that {} the stored precision; with {}, "
-            "the "
-            "model takes {:.4f} bits per element, {} bytes.",
-            plural(from.kept.size(), "tensor"), base::joined(kept.roles, ", "),
-            from.kept.size() == 1 ? "keeps" : "keep", from.kept.size() == 1 ? "it" : "them",
-            per_element(p.totals.bits + kept.bits, from.elements() + kept.elements),
-            report::grouped(static_cast<long>((p.totals.bits + kept.bits + 7) / 8))));
-    }
-    if (from.vetoed > 0) {
-        s.notes.push_back(fmt::format("- The policy {} rules out {} on their tensors.",
-                                      judged.by.name, plural(from.vetoed, "choice")));
-    }
-    if (from.forbidden > 0) {
-        s.notes.push_back(fmt::format("- Rules forbid {}.", plural(from.forbidden, "choice")));
-    }
-    for (const policy::missing_recipes& m : judged.says.missing) {
-        const std::string command = policy::command_of(m, judged.options);
-        s.notes.push_back(fmt::format("- Not measured: {}{}", fmt::join(m.recipes, ", "),
-                                      command.empty() ? "." : ". Measure it with:"));
-        if (!command.empty()) s.notes.push_back("$ " + command);
-    }
+    std::vector<std::pair<std::pair<std::string, std::string>, size>> sorted(groups.begin(),
+                                                                             groups.end());
+    std::ranges::stable_sort(
+        sorted, [](const auto& a, const auto& b) { return a.second.bits > b.second.bits; });
+    section s{.heading = "Kept as stored",
+              .columns = columns_of({column_of("role", "role"), "tensors", "bytes", "reason"})};
+    for (const auto& [of, g] : sorted) s.add(of.first, g.tensors, g.bits / 8, of.second);
     return s;
 }
 
-struct assigned {
-    const analysis::tensor_identity& of;
-    std::string_view recipe;
-    std::uint64_t elements;
-    const std::optional<std::uint64_t>& bits;
-    double error;
-    report::value sqnr_db;
-    policy::verdict verdict;
-    const std::string& reason;
-    const std::string& group;
-    const plan::plan& p;
-};
-report::value reason_or_null(const std::string& s) { return s.empty() ? undefined() : text(s); }
-constexpr std::array assigned_members = std::to_array<report::declared<assigned>>({
-    {"file", "@members#file", "", [](auto& t) { return t.of.file; }},
-    {"tensor", "@members#tensor", "", [](auto& t) { return t.of.tensor; }},
-    {"dtype", "@members#dtype", "", [](auto& t) { return t.of.dtype; }},
-    {"role", "@members#role", "", [](auto& t) { return t.of.role; }},
-    {"recipe", "string", "a recipe, or stored", [](auto& t) { return t.recipe; }},
-    {"elements", "count", "", [](auto& t) { return t.elements; }},
-    {"bits", "count?", "", [](auto& t) { return t.bits; }},
-    {"bits_per_element", "number?", "",
-     [](auto& t) { return t.bits ? real(per_element(*t.bits, t.elements)) : undefined(); }},
-    {"squared_error", "amount", "", [](auto& t) { return t.error; }},
-    {"sqnr_db", "number?", "", [](auto& t) { return t.sqnr_db; }},
-    {"error_share", "share?", "", [](auto& t) { return error_share(t.error, t.p); }},
-    {"verdict", "safe|needs evaluation|no", "the policy's, on the recipe",
-     [](auto& t) { return policy::to_string(t.verdict); }},
-    {"reason", "string?", "", [](auto& t) { return reason_or_null(t.reason); }},
-    {"group", "string?",
-     "the tensors that get the same recipe: of a fused matrix or of --group; null alone",
-     [](auto& t) { return reason_or_null(t.group); }},
-});
-
-report::record_list assignments_of(const candidates& from, const plan::plan& p) {
-    std::vector<std::string> group_of(from.tensors.size());
-    for (const plan::plan_group& g : from.groups) {
-        if (g.tensors.size() == 1) continue;
-        for (const std::size_t t : g.tensors) group_of[t] = g.name;
+void add_trade(const document_parts& d, section& to) {
+    const auto* totals = report::member<record>(d.head, "totals");
+    const auto* goal = report::member<record>(d.head, "goal");
+    const double elements = number(d.head, "elements");
+    report::scatter_chart chart;
+    chart.x = axis_of(std::isfinite(elements) && elements >= 0
+                          ? fmt::format("bits per element, 1 bit = {}",
+                                        bytes_text(static_cast<std::uint64_t>(elements / 8)))
+                          : std::string("bits per element"),
+                      "");
+    chart.y = axis_of("SQNR", "dB");
+    const auto add = [&](const record& r, const std::string& name, const char* group) {
+        const auto sqnr = number_of(r, "sqnr_db");
+        if (sqnr) chart.marks.push_back({{number(r, "bits_per_element"), sqnr, name}, group, true});
+    };
+    if (totals != nullptr) add(*totals, "the plan", "the plan");
+    for (const record& r : records_in(d.tail, "uniform")) {
+        add(r, text_of(r, "recipe"), "one recipe for all");
     }
-    report::record_list list;
-    for (std::size_t i = 0; i < from.tensors.size(); ++i) {
-        const plan_tensor& t = from.tensors[i];
-        const plan_option& o = chosen(from, p, i);
-        list.push_back(report::written(
-            assigned_members, {*t.of, from.recipes[o.recipe].name, t.elements, o.bits, o.error,
-                               decibels(t.signal, o.error), o.is, t.reason, group_of[i], p}));
+    const std::vector<record> curve = records_in(d.tail, "curve");
+    const std::size_t stride = curve.size() / most_points + 1;
+    for (std::size_t i = 0; i < curve.size(); i += stride) {
+        const auto sqnr = number_of(curve[i], "sqnr_db");
+        if (sqnr) chart.path.emplace_back(number(curve[i], "bits_per_element"), *sqnr);
     }
-    for (const plan::kept_tensor& t : from.kept) {
-        list.push_back(report::written(assigned_members, {*t.of,
-                                                          engine::stored_choice,
-                                                          t.elements,
-                                                          t.bits,
-                                                          0,
-                                                          undefined(),
-                                                          policy::verdict::safe,
-                                                          t.reason,
-                                                          {},
-                                                          p}));
+    chart.path_name = "best mixtures";
+    if (goal != nullptr) {
+        const auto floor = number_of(*goal, "sqnr_db");
+        const auto bits = number_of(*goal, "bits_per_element");
+        if (floor) chart.levels.push_back({"floor", *floor});
+        if (bits) chart.zones.push_back({"budget", *bits, *bits});
     }
-    return list;
+    if (!chart.marks.empty()) {
+        add_figure(to, "trade", "Bits against SQNR of all tensors together",
+                   "Squared errors without normalisation. No mixture of these recipes is above "
+                   "the line.",
+                   std::move(chart));
+    }
 }
 
-constexpr std::array left_out_members = std::to_array<report::declared<plan::left_out_choice>>({
-    {"tensor", "@members#tensor", "", [](auto& l) { return l.tensor; }},
-    {"recipe", "string?", "null: under every recipe",
-     [](auto& l) { return reason_or_null(l.recipe); }},
-    {"reason", "string", "", [](auto& l) { return l.reason; }},
-});
-
-report::list listed(const std::vector<report::record>& records) {
-    return {records.begin(), records.end()};
+// The tensors with the largest error as a waterfall.
+void add_error_by_tensor(const report::record_list& results, section& to) {
+    struct bar {
+        std::string tensor;
+        double error;
+    };
+    std::vector<bar> bars;
+    for (const record& r : results) {
+        const auto error = number_of(r, "error_share");
+        if (error && *error > 0) bars.push_back({text_of(r, "tensor"), *error});
+    }
+    if (bars.size() < 2) return;
+    std::ranges::stable_sort(bars, std::greater{}, &bar::error);
+    report::stacked_chart chart;
+    chart.waterfall = true;
+    chart.parts = {"squared error"};
+    chart.value = axis_of("share of the squared error, as stored", "", false, true);
+    double others = 0;
+    for (std::size_t i = 0; i < bars.size(); ++i) {
+        if (i >= most_bars) {
+            others += bars[i].error;
+            continue;
+        }
+        chart.categories.push_back(bars[i].tensor);
+        chart.cells.push_back({bars[i].error});
+    }
+    chart.categories = labels_of(chart.categories);
+    if (bars.size() > most_bars) {
+        chart.categories.push_back(fmt::format("{} others", bars.size() - most_bars));
+        chart.cells.push_back({others});
+    }
+    add_figure(to, "waterfall", "Error by tensor under the plan",
+               "Largest first; each bar begins where the previous one ends. Tensors of large "
+               "values dominate, because errors are those of the stored values.",
+               std::move(chart));
 }
-
-constexpr std::array plan_policy_members = std::to_array<report::declared<policy::judged_model>>({
-    {"name", "string", "", [](auto& j) { return j.by.name; }},
-    {"version", "string", "", [](auto& j) { return j.by.version; }},
-    {"target", "string", "", [](auto& j) { return j.on->name; }},
-});
-constexpr std::array plan_goal_members = std::to_array<report::declared<plan_goal>>({
-    {"bits_per_element", "number?", "", [](auto& g) { return g.bits; }},
-    {"sqnr_db", "number?", "", [](auto& g) { return g.sqnr_db; }},
-});
-
-struct whole_plan {
-    const std::vector<analysis::results_input>& inputs;
-    const candidates& from;
-    const plan_goal& goal;
-    const plan::plan& p;
-    const std::vector<analysis::gate_rule>& rules;
-    const policy::judged_model& judged;
-    const std::vector<report::record>&uses, &uniform, &curve;
-};
-constexpr std::array plan_head_members = std::to_array<report::declared<whole_plan>>({
-    {"inputs", "[@common#input]", "files that were read, in the order given",
-     [](auto& w) { return results_list(w.inputs); }},
-    {"policy", "#policy", "by which tensors are judged",
-     [](auto& w) { return report::written(plan_policy_members, w.judged); }},
-    {"goal", "#goal", "what was asked for: one of the two, or neither: the policy alone",
-     [](auto& w) { return report::written(plan_goal_members, w.goal); }},
-    {"rules", "[string]", "that choices keep",
-     [](auto& w) { return report::to_list(w.rules, [](auto& rule) { return rule.text; }); }},
-    {"tensors", "count", "", [](auto& w) { return w.from.tensors.size(); }},
-    {"elements", "count", "", [](auto& w) { return w.from.elements(); }},
-    {"totals", "#totals", "the plan",
-     [](auto& w) { return totals_record(w.p.totals, w.from.elements()); }},
-    {"optimal", "boolean", "no assignment of these recipes is better",
-     [](auto& w) { return w.p.optimal; }},
-    {"least_squared_error", "amount", "no assignment within the bits has less",
-     [](auto& w) { return report::only_if(w.goal.bits.has_value(), w.p.bound); }, false},
-    {"least_bits", "amount", "no assignment within the error has fewer",
-     [](auto& w) { return report::only_if(!w.goal.bits && w.goal.sqnr_db, w.p.bound); }, false},
-    {"recipes", "[#recipe]", "a recipe of the plan each", [](auto& w) { return listed(w.uses); }},
-    {"kept", "#kept", "tensors that keep their precision because of their role",
-     [](auto& w) { return report::written(kept_members, w.from); }},
-});
-constexpr std::array plan_tail_members = std::to_array<report::declared<whole_plan>>({
-    {"uniform", "[#uniform]", "one recipe for all tensors that do not keep their precision",
-     [](auto& w) { return listed(w.uniform); }},
-    {"curve", "[#totals]", "the least error by bits", [](auto& w) { return listed(w.curve); }},
-    {"left_out", "[#left_out]", "choices and tensors that could not be planned",
-     [](auto& w) { return report::listed(left_out_members, w.from.left_out); }},
-    {"mapping", "#mapping", "the plan in the words of other tools",
-     [](auto& w) { return plan::mapping_of(w.from, w.p); }},
-});
 
 }  // namespace
 
-report::document plan_document(const std::vector<analysis::results_input>& inputs,
-                               const candidates& from, const plan_goal& goal, const plan::plan& p,
-                               const std::vector<analysis::gate_rule>& rules, std::size_t top,
-                               const policy::judged_model& judged) {
-    const std::vector<report::record> uses = use_records(from, p);
-    const std::vector<report::record> uniform = uniform_records(from, p);
-    std::vector<report::record> curve;
-    const std::uint64_t elements = from.elements();
-    for (const plan_totals& t : p.curve) curve.push_back(totals_record(t, elements));
-
-    report::document d;
-    d.head = document_head("mx.plan/1");
-    const whole_plan whole{inputs, from, goal, p, rules, judged, uses, uniform, curve};
-    report::append(d.head, plan_head_members, whole);
-    d.results = assignments_of(from, p);
-
-    d.sections.push_back(use_section(uses, from));
-    if (!uniform.empty()) d.sections.push_back(uniform_section(uniform, from, goal, p));
-    if (curve.size() > 1) d.sections.push_back(curve_section(curve));
-    put(d.sections,
-        exception_section(d.results, from, report::text_of(uses.front(), "recipe"), top));
-    put(d.sections, kept_section(from));
-    put(d.sections, left_out_of(from));
-    d.sections.push_back(verdict_section(from, goal, p, judged));
-
-    d.tail = report::written(plan_tail_members, whole);
-    return d;
-}
-
-report::document_schema plan_schema() {
-    report::document_schema schema("mx.plan/1", "mx plan",
-                                   "A recipe for every tensor under a budget.");
-    schema.members(plan_head_members)
-        .member({"results", "[#tensor]", "a tensor each"})
-        .members(plan_tail_members)
-        .member({"verdict", "[string]", "what the command says, a sentence each"})
-        .condition("not", {{"required", report::list{std::string("least_squared_error"),
-                                                     std::string("least_bits")}}})
-        .define("policy", plan_policy_members)
-        .define("goal", plan_goal_members)
-        .define("totals", plan_totals_members)
-        .define("recipe", recipe_use_members)
-        .define("kept", kept_members)
-        .define("tensor", assigned_members)
-        .define(
-            "uniform",
-            report::member_list().add(uniform_recipe).add(plan_totals_members).add(within_budget))
-        .define("left_out", left_out_members);
-    plan::define_mapping(schema);
-    return schema;
+std::vector<section> plan_view(const document_parts& d, const view_options& o) {
+    section trade, errors{.heading = "Error by tensor"};
+    if (o.page) {
+        add_trade(d, trade);
+        add_error_by_tensor(d.results, errors);
+    }
+    return {std::move(trade),
+            std::move(errors),
+            use_section(d),
+            uniform_section(d),
+            o.page ? section() : curve_section(d),  // on a page it is a figure
+            tensor_section(d, o),
+            kept_section(d),
+            left_out_of(d.tail, o)};
 }
 
 }  // namespace mx::pages

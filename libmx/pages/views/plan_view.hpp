@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output of `mx plan`.
+// mx.plan/1 for people: a plan for mixed precision.
 #pragma once
 
-#include "libmx/report/declared.hpp"
-#include "libmx/report/document.hpp"
-#include "libmx/studies/plan/plan.hpp"
+#include <vector>
+
+#include "libmx/pages/document_parts.hpp"
+#include "libmx/pages/view_options.hpp"
 
 namespace mx::pages {
 
-/// The document of a plan made from `inputs`; `judged` is their judgement. Its table shows the
-/// `top` tensors with the largest part of the error among those that differ from the most common
-/// recipe.
-report::document plan_document(const std::vector<analysis::results_input>& inputs,
-                               const plan::candidates& from, const plan::plan_goal& goal,
-                               const plan::plan& p, const std::vector<analysis::gate_rule>& rules,
-                               std::size_t top, const policy::judged_model& judged);
-/// The schema mx.plan/1.
-report::document_schema plan_schema();
+/// The recipes, the mixtures, tensors with the largest error, and tensors that are kept or left
+/// out.
+std::vector<report::section> plan_view(const document_parts& d, const view_options& o);
 
 }  // namespace mx::pages

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/pages/views/values.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+
+#include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::pages {
 
@@ -148,6 +153,25 @@ std::string short_member(const std::string& group, const std::string& member) {
     const std::size_t dot = star < 2 ? std::string::npos : member.find_last_of("./", star - 2);
     const std::size_t first = dot == std::string::npos ? 0 : dot + 1;
     return member.substr(first, member.size() - end - first);
+}
+
+void fill(report::section& to, std::vector<report::record> rows, const view_options& o) {
+    const std::size_t all = rows.size(), shown = rows_shown(o);
+    if (all > shown) {
+        rows.resize(shown);
+        to.notes.push_back(fmt::format("The first {} of {}; --json has all.", shown,
+                                       report::grouped(static_cast<std::int64_t>(all))));
+    }
+    to.rows = std::move(rows);
+}
+
+report::section left_out_of(const report::record& tail, const view_options& o) {
+    report::section s = left_out_section();
+    fill(s, report::records_in(tail, "left_out"), o);
+    for (report::record& r : s.rows) {
+        if (report::text_of(r, "recipe").empty()) show(r, "recipe", "");  // under every recipe
+    }
+    return s;
 }
 
 report::section left_out_section() {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "libmx/pages/view_options.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::pages {
@@ -48,7 +49,12 @@ report::value sqnr_cell(std::optional<double> db, bool exact);
 /// before: "experts.17".
 std::string short_member(const std::string& group, const std::string& member);
 
-/// "Left out": a table of tensors, recipes and reasons.
+/// As many of the rows as the view shows; a note says how many there are.
+void fill(report::section& to, std::vector<report::record> rows, const view_options& o);
+
+/// "Left out": the member `left_out` as a table of tensors, recipes and reasons.
+report::section left_out_of(const report::record& tail, const view_options& o);
+/// The same table without rows.
 report::section left_out_section();
 
 /// Adds a section unless it is empty: without a row, a note, a figure or an explorer.

@@ -15,6 +15,7 @@
 #include "libmx/engine/roles.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/policy/recipe_verdicts.hpp"
+#include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::gate {
@@ -276,6 +277,27 @@ gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gat
     verdict.recipes = taken.size();
     judges.finish(inputs, any_totals);
     return verdict;
+}
+
+std::string finding_of(const breach& b) {
+    if (!b.why.empty()) return b.why;
+    return b.figure ? fmt::format("{:.6g}", *b.figure) : "undefined";
+}
+
+std::string problem_of(const rule_verdict& v) {
+    std::string why;
+    if (v.broken > 0) {
+        const bool all_undefined = v.undefined == v.broken;
+        why = fmt::format("{} {} of {}", all_undefined ? "undefined for" : "broken by",
+                          report::grouped(static_cast<long>(v.broken)),
+                          report::plural(v.checked, "result"));
+        if (!all_undefined && v.undefined > 0) {
+            why += fmt::format(", {} of them undefined",
+                               report::grouped(static_cast<long>(v.undefined)));
+        }
+    }
+    if (!v.problem.empty()) why += fmt::format("{}{}", why.empty() ? "" : "; ", v.problem);
+    return why;
 }
 
 }  // namespace mx::gate

@@ -27,6 +27,10 @@ struct breach {
     std::optional<policy::reached_limit> reached = {};
 };
 
+/// The value that violates a rule: "0.125", "undefined", "loses 96.9 % of its elements to zero
+/// (limit 20 %)".
+std::string finding_of(const breach& b);
+
 /// The result of one rule.
 struct rule_verdict {
     std::uint64_t checked = 0;    ///< records the rule is about
@@ -35,6 +39,9 @@ struct rule_verdict {
     std::string problem;          ///< why the rule fails as a whole: it checks nothing
     bool holds() const { return broken == 0 && problem.empty(); }
 };
+
+/// Why a rule does not hold: "broken by 2 of 94 results".
+std::string problem_of(const rule_verdict& v);
 
 struct gate_verdict {
     std::vector<rule_verdict> rules;  ///< in the order of the rules

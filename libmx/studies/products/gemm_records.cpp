@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "libmx/base/decibels.hpp"
 #include "libmx/gemm/accumulators.hpp"
+#include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/products/gemm_study.hpp"
 
@@ -105,6 +109,36 @@ report::record operand_record(const matrix& m, reduction over, const operand_rec
     report::record r = report::written(operand_members, {m, over, recipe});
     report::append(r, error_members, errors);
     return r;
+}
+
+std::vector<std::string> sentences_of(const gemm_study& s) {
+    std::vector<std::string> lines;
+    for (const model_product& p : s.products) {
+        const double error = p.errors.total.nrmse().value_or(0);
+        const double summing = p.errors.accumulation.nrmse().value_or(0);
+        const std::string adds = summing > 0 ? fmt::format("summing alone gives {:.3g}", summing)
+                                             : std::string("summing is exact");
+        lines.push_back(
+            error > 0 ? fmt::format("{}: the error is {:.3g} of the product ({} dB); {}.",
+                                    gemm::to_string(p.model), error,
+                                    report::fixed_text(base::decibels_of_root(error), 2), adds)
+                      : fmt::format("{}: exact.", gemm::to_string(p.model)));
+    }
+    const model_difference* most = nullptr;
+    for (const model_difference& d : s.differences) {
+        if (most == nullptr || d.errors.differing > most->errors.differing) most = &d;
+    }
+    if (most != nullptr && most->errors.differing == 0) {
+        lines.push_back("All models agree in every element.");
+    } else if (most != nullptr) {
+        const report::record r = difference_record(s, *most);
+        lines.push_back(fmt::format(
+            "{} and {} differ most: in {} % of the elements, by at most {} ulps of float32.",
+            report::text_of(r, "model"), report::text_of(r, "other"),
+            report::percent_text(report::number_of(r, "differing_share").value_or(0)),
+            report::grouped(report::whole(report::number_of(r, "max_ulp").value_or(0)))));
+    }
+    return lines;
 }
 
 report::document_schema gemm_schema() {

@@ -76,6 +76,10 @@ gemm_study study_gemm(const matrix& a, const matrix& b, const matrix* c,
 void append_figures(report::record& r, const product_figures& f);
 void add_figures(report::member_list& to);
 
+/// The error of quantization, the error that summing adds, and the models that differ most, a
+/// sentence each.
+std::vector<std::string> sentences_of(const gemm_study& s);
+
 /// The schema mx.gemm/1.
 report::document_schema gemm_schema();
 

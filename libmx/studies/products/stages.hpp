@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libmx/engine/control.hpp"
@@ -70,6 +71,14 @@ std::vector<stage_result> study_stages(const layer_tensors& layer, const stages_
 
 /// `m` with rows and columns exchanged.
 matrix transposed(const matrix& m);
+
+/// The meaning of a ratio of errors: "same" within 2 % of 1, "unsure" within twice its standard
+/// error of 1, else "helps" or "harms". Without a standard error, only the 2 % apply.
+std::string_view change_word(const error_ratio& r);
+
+/// The stages with unacceptable errors, elements that are not finite, the effect of rotations, and
+/// multiplicative bias, a sentence each.
+std::vector<std::string> sentences_of(const std::vector<stage_result>& results);
 
 report::record stage_record(const stage_result& r);
 /// A tensor of the layer.

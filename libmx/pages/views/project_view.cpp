@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pages/project_page.hpp"
+#include "libmx/pages/views/project_view.hpp"
 
 #include <fmt/format.h>
 
@@ -103,14 +103,7 @@ section sensitivity_of(const document_parts& d) {
     return s;
 }
 
-}  // namespace
-
-std::vector<section> project_tables(const document_parts& d) {
-    return {steps_of(d), work_of(d), bits_of(d), parameters_of(d), sensitivity_of(d)};
-}
-
-std::vector<section> project_sections(const document_parts& d) {
-    section plots{.heading = "Where the time goes"};
+void add_time(const document_parts& d, section& to) {
     report::stacked_chart chart;
     chart.parts = {"MLP", "attention", "rest", "overhead"};
     chart.value = axis_of("time, bf16 = 1", "");
@@ -127,12 +120,18 @@ std::vector<section> project_sections(const document_parts& d) {
         chart.cells.push_back({number_of(r, "mlp"), number_of(r, "attention"), number_of(r, "rest"),
                                number_of(r, "overhead")});
     }
-    add_figure(plots, "time", "Time of a step by class of work",
+    add_figure(to, "time", "Time of a step by class of work",
                "The linear layers of the MLP and of attention; the rest stays in bf16.",
                std::move(chart));
-    std::vector<section> all{verdict_of(d.tail), std::move(plots)};
-    for (section& s : project_tables(d)) all.push_back(std::move(s));
-    return all;
+}
+
+}  // namespace
+
+std::vector<section> project_view(const document_parts& d, const view_options& o) {
+    section plots{.heading = "Where the time goes"};
+    if (o.page) add_time(d, plots);
+    return {std::move(plots), steps_of(d),      work_of(d),
+            bits_of(d),       parameters_of(d), sensitivity_of(d)};
 }
 
 }  // namespace mx::pages

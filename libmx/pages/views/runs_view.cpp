@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pages/runs_page.hpp"
+#include "libmx/pages/views/runs_view.hpp"
 
 #include <fmt/format.h>
 
@@ -163,10 +163,6 @@ void add_gains(const std::vector<record>& runs, section& to) {
     }
 }
 
-}  // namespace
-
-namespace {
-
 // When a run counts as unstable.
 std::string rule_text(const record& rule) {
     const auto number = [&](const char* name) { return number_of(rule, name).value_or(NAN); };
@@ -179,9 +175,7 @@ std::string rule_text(const record& rule) {
     return fmt::format("in the proxy's task of the paper {}; in others {}", jump, excess);
 }
 
-}  // namespace
-
-runs_tables tables_of_runs(const document_parts& d) {
+section groups_of(const document_parts& d) {
     section groups{.heading = "Groups",
                    .columns = columns_of(
                        {"group", column_of("runs", "runs", cell::integer),
@@ -205,11 +199,18 @@ runs_tables tables_of_runs(const document_parts& d) {
             "Holm's method. Intervals are 95 %; copies of a run have none.",
             rule_text(*rule), number("window"), number("burn_in"), 100 * number("margin")));
     }
-    section runs{.heading = "Runs",
-                 .columns = columns_of({"run", "group", "status", "steps", "unstable_at",
-                                        column_of("rise_at_end", "end over\nleast", cell::share),
-                                        column_of("late_loss", "late loss", cell::significant, 5)}),
-                 .rows = records_in(d.tail, "runs")};
+    return groups;
+}
+
+section runs_table_of(const document_parts& d) {
+    return {.heading = "Runs",
+            .columns = columns_of({"run", "group", "status", "steps", "unstable_at",
+                                   column_of("rise_at_end", "end over\nleast", cell::share),
+                                   column_of("late_loss", "late loss", cell::significant, 5)}),
+            .rows = records_in(d.tail, "runs")};
+}
+
+section across_of(const document_parts& d) {
     section across{
         .heading = "Gradients across runs",
         .columns = columns_of({"run", column_of("against", "against", cell::name), "step",
@@ -217,16 +218,21 @@ runs_tables tables_of_runs(const document_parts& d) {
                                column_of("cosine", "cosine", cell::significant),
                                column_of("norm_ratio", "|q|/|g|", cell::significant)}),
         .rows = records_in(d.tail, "across")};
-    return {std::move(groups), std::move(runs), std::move(across)};
+    if (!across.rows.empty()) {
+        across.notes = {
+            "q of a run and g of the run of the first group which differs in nothing else, each "
+            "at its own parameters, from dumps of the same step. This is what the code "
+            "published with arXiv 2506.20752 logs as zeta_norm. It grows as the parameters part, "
+            "whatever the precision; probes compare at the same parameters."};
+    }
+    return across;
 }
 
-std::vector<section> runs_sections(const document_parts& d) {
-    runs_tables tables = tables_of_runs(d);
-    const std::vector<record>& runs = tables.runs.rows;
+void add_survival(const std::vector<record>& groups, const std::vector<record>& runs, section& to) {
     report::line_chart survival;
     survival.x = axis_of("step", "");
     survival.y = in_range(axis_of("stable runs", "", false, true), 0, 1);
-    for (const record& r : tables.groups.rows) {
+    for (const record& r : groups) {
         report::line_chart::line line{text_of(r, "group"), {}};
         double share = 1;
         for (const record& p : records_in(r, "survival_curve")) {
@@ -244,19 +250,26 @@ std::vector<section> runs_sections(const document_parts& d) {
         line.points.push_back({last, share, ""});
         if (survival.lines.size() < most_lines) survival.lines.push_back(std::move(line));
     }
-    const std::string first =
-        runs.size() > most_lines ? fmt::format(" The first {} of {} runs.", most_lines, runs.size())
-                                 : "";
-    section said = verdict_of(d.tail);
-    add_losses(runs, tables.groups.rows.size(), said);
-    section curves{.heading = "Curves"};
-    add_figure(curves, "survival", "Runs that are stable so far",
+    add_figure(to, "survival", "Runs that are stable so far",
                "Kaplan-Meier estimate by group, with its interval.", std::move(survival));
-    add_zeta(runs, first, curves);
-    add_gains(runs, curves);
-    std::vector<section> all{said, curves, tables.groups, tables.runs};
-    if (!tables.across.rows.empty()) all.push_back(std::move(tables.across));
-    return all;
+}
+
+}  // namespace
+
+std::vector<section> runs_view(const document_parts& d, const view_options& o) {
+    section groups = groups_of(d), runs = runs_table_of(d);
+    section losses, curves{.heading = "Curves"};
+    if (o.page) {
+        const std::string first =
+            runs.rows.size() > most_lines
+                ? fmt::format(" The first {} of {} runs.", most_lines, runs.rows.size())
+                : "";
+        add_losses(runs.rows, groups.rows.size(), losses);
+        add_survival(groups.rows, runs.rows, curves);
+        add_zeta(runs.rows, first, curves);
+        add_gains(runs.rows, curves);
+    }
+    return {std::move(losses), std::move(curves), std::move(groups), std::move(runs), across_of(d)};
 }
 
 }  // namespace mx::pages

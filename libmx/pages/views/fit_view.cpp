@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pages/fit_page.hpp"
+#include "libmx/pages/views/fit_view.hpp"
 
 #include <fmt/format.h>
 
@@ -197,16 +197,10 @@ void add_plots(const document_parts& d, section& to) {
 
 }  // namespace
 
-std::vector<section> fit_tables(const document_parts& d) {
-    return {coefficients_of(d), predictions_of(d), far_of(d), left_of(d)};
-}
-
-std::vector<section> fit_sections(const document_parts& d) {
+std::vector<section> fit_view(const document_parts& d, const view_options& o) {
     section plots{.heading = "The law and the runs"};
-    add_plots(d, plots);
-    std::vector<section> all{verdict_of(d.tail), std::move(plots)};
-    for (section& s : fit_tables(d)) all.push_back(std::move(s));
-    return all;
+    if (o.page) add_plots(d, plots);
+    return {std::move(plots), coefficients_of(d), predictions_of(d), far_of(d), left_of(d)};
 }
 
 }  // namespace mx::pages

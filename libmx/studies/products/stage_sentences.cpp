@@ -11,14 +11,11 @@
 
 #include "libmx/base/joined.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/pages/views/stages_view.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/studies/products/stages.hpp"
 
-namespace mx::pages {
+namespace mx::products {
 namespace {
-
-using products::stage_result;
-using products::stage_row;
 
 // Errors of stages whose ratio is smaller are described as equal.
 constexpr double stands_out = 1.05;
@@ -27,7 +24,7 @@ constexpr double same_within = 0.02;
 // Gains closer to 1 are not in the verdict.
 constexpr double notable_gain = 0.01;
 
-const stage_row& row_of(const stage_result& r) { return products::stage_rows[r.stage]; }
+const stage_row& row_of(const stage_result& r) { return stage_rows[r.stage]; }
 double error_of(const stage_result& r) { return r.errors.total.nrmse().value_or(0); }
 
 // A ratio with two decimals, or three significant digits if it is large.
@@ -84,14 +81,14 @@ std::string breaking(const result_list& plain) {
     if (error_of(most) == 0) {
         const bool all = std::ranges::all_of(
             plain, [](const stage_result* r) { return r->errors.total.non_finite == 0; });
-        return all ? "- All products are exact." : "";
+        return all ? "All products are exact." : "";
     }
     if (plain.size() > 1 && error_of(most) < stands_out * error_of(least)) {
-        return fmt::format("- No product stands out: errors are {:.3g} ({}) to {:.3g} ({}).",
+        return fmt::format("No product stands out: errors are {:.3g} ({}) to {:.3g} ({}).",
                            error_of(least), row_of(least).title, error_of(most),
                            row_of(most).title);
     }
-    std::string s = fmt::format("- {} has the largest error: {:.3g} of |{}| ({} dB)",
+    std::string s = fmt::format("{} has the largest error: {:.3g} of |{}| ({} dB)",
                                 row_of(most).title, error_of(most), row_of(most).result,
                                 report::fixed_text(most.errors.total.sqnr_db().value_or(0), 2));
     if (error_of(least) > 0 && plain.size() > 1) {
@@ -114,7 +111,7 @@ std::string descent(const std::vector<stage_result>& results) {
     if (worst == nullptr) return {};
     const double cosine = std::clamp(*worst->errors.total.cosine(), -1.0, 1.0);
     std::string s = fmt::format(
-        "- Gradients deviate by at most {:.3g} degrees from the exact ones: {}, zeta {:.3g}",
+        "Gradients deviate by at most {:.3g} degrees from the exact ones: {}, zeta {:.3g}",
         std::acos(cosine) * 180 / std::numbers::pi, named(*worst), worst->zeta().value_or(0));
     return s + (cosine > 0 ? "." : "; a step may increase the loss.");
 }
@@ -148,33 +145,24 @@ std::string gains(const std::vector<stage_result>& results) {
             100 * r.errors.total.bias_share().value_or(0));
     };
     if (!is_sure(*worst.front())) {
-        return "- Gains: none differs from 1 by more than twice its standard error.";
+        return "Gains: none differs from 1 by more than twice its standard error.";
     }
     if (distance(*worst.front()) < notable_gain) {
-        return fmt::format("- Gains: all are within 1 % of 1; furthest: {}.",
-                           words(*worst.front()));
+        return fmt::format("Gains: all are within 1 % of 1; furthest: {}.", words(*worst.front()));
     }
     std::vector<std::string> notable;
     for (const stage_result* r : worst) {
         if (!is_sure(*r) || distance(*r) < notable_gain) continue;
         notable.push_back(words(*r));
     }
-    return fmt::format("- Gains, which averaging over steps does not remove: {}.",
+    return fmt::format("Gains, which averaging over steps does not remove: {}.",
                        base::joined(notable, "; "));
 }
 
-}  // namespace
-
-std::string_view change_word(const products::error_ratio& r) {
-    const double beyond = std::abs(r.value - 1);
-    if (beyond <= same_within) return "same";
-    if (beyond <= 2 * r.standard_error.value_or(0)) return "unsure";
-    return r.value > 1 ? "harms" : "helps";
-}
-
-std::vector<std::string> stages_not_finite(const std::vector<stage_result>& results) {
+// For every stage with elements that are NaN or infinite, a sentence with their number.
+std::vector<std::string> not_finite(const std::vector<stage_result>& results) {
     std::vector<std::string> words;
-    for (const stage_row& row : products::stage_rows) {
+    for (const stage_row& row : stage_rows) {
         const stage_result* most = nullptr;
         for (const stage_result& r : results) {
             if (&row_of(r) != &row || r.errors.total.non_finite == 0) continue;
@@ -183,7 +171,7 @@ std::vector<std::string> stages_not_finite(const std::vector<stage_result>& resu
             if (more) most = &r;
         }
         if (most == nullptr) continue;
-        const products::value_errors& e = most->errors.total;
+        const value_errors& e = most->errors.total;
         std::string under_what = gemm::to_string(most->model);
         if (!most->transform.empty()) under_what += ", " + most->transform;
         if (most->requantized) under_what += ", quantized twice";
@@ -193,7 +181,16 @@ std::vector<std::string> stages_not_finite(const std::vector<stage_result>& resu
     return words;
 }
 
-std::vector<std::string> stages_verdict(const std::vector<stage_result>& results) {
+}  // namespace
+
+std::string_view change_word(const error_ratio& r) {
+    const double beyond = std::abs(r.value - 1);
+    if (beyond <= same_within) return "same";
+    if (beyond <= 2 * r.standard_error.value_or(0)) return "unsure";
+    return r.value > 1 ? "harms" : "helps";
+}
+
+std::vector<std::string> sentences_of(const std::vector<stage_result>& results) {
     if (results.empty()) return {};
     std::vector<std::string> seen{""};
     for (const stage_result& r : results) {
@@ -202,7 +199,7 @@ std::vector<std::string> stages_verdict(const std::vector<stage_result>& results
     const std::string first = seen.back();
     const result_list plain = under(results, first, false);
     std::vector<std::string> words;
-    for (const std::string& lost : stages_not_finite(results)) words.push_back("- " + lost);
+    for (const std::string& lost : not_finite(results)) words.push_back(lost);
     words.push_back(breaking(plain));
     std::vector<std::string> changed;
     for (const stage_result& r : results) {
@@ -216,7 +213,7 @@ std::vector<std::string> stages_verdict(const std::vector<stage_result>& results
     const std::string again = changes(under(results, first, true));
     if (!again.empty()) changed.push_back("with operands quantized twice " + again);
     if (!changed.empty()) {
-        words.push_back(fmt::format("- Change of the error: {}.", base::joined(changed, "; ")));
+        words.push_back(fmt::format("Change of the error: {}.", base::joined(changed, "; ")));
     }
     words.push_back(gains(results));
     words.push_back(descent(results));
@@ -224,4 +221,4 @@ std::vector<std::string> stages_verdict(const std::vector<stage_result>& results
     return words;
 }
 
-}  // namespace mx::pages
+}  // namespace mx::products

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pages/eval_page.hpp"
+#include "libmx/pages/views/eval_view.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -348,7 +348,7 @@ section changed_tokens_of(const document_parts& d) {
 
 }  // namespace
 
-std::vector<section> eval_sections(const document_parts& d) {
+std::vector<section> eval_view(const document_parts& d, const view_options& /*o*/) {
     return {answer_of_evaluation(d), recipes_of_evaluation(d),     parts_of_evaluation(d),
             pairs_of_evaluation(d),  predictions_of_evaluation(d), layers_of_evaluation(d),
             changed_tokens_of(d)};

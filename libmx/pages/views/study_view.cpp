@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pages/study_page.hpp"
+#include "libmx/pages/views/study_view.hpp"
 
 #include <fmt/format.h>
 
@@ -185,8 +185,18 @@ void add_errors(const document_parts& d, section& to) {
 
 }  // namespace
 
-std::vector<section> study_tables(const document_parts& d) {
-    std::vector<section> all{configurations(d)};
+std::vector<section> study_view(const document_parts& d, const view_options& o) {
+    section answer, trained{.heading = "What was trained"}, figures{.heading = "Figures"};
+    if (o.page) {
+        trained.notes = {
+            fmt::format("{}. {}. {} runs.", text_of(d.head, "title"), text_of(d.head, "paper"),
+                        report::whole(number_of(d.head, "runs").value_or(0))),
+            "$ " + text_of(d.head, "command")};
+        add_gaps(d, answer, figures);
+        add_errors(d, figures);
+    }
+    std::vector<section> all{std::move(answer), std::move(trained), std::move(figures),
+                             configurations(d)};
     for (section& s : std::vector{
              correlations(d),
              pairings(
@@ -197,21 +207,6 @@ std::vector<section> study_tables(const document_parts& d) {
                       "The loss of a configuration minus that of the other, paired by seed.")}) {
         if (!s.rows.empty()) all.push_back(std::move(s));
     }
-    return all;
-}
-
-std::vector<section> study_sections(const document_parts& d) {
-    section trained{.heading = "What was trained"};
-    trained.notes = {
-        fmt::format("{}. {}. {} runs.", text_of(d.head, "title"), text_of(d.head, "paper"),
-                    report::whole(number_of(d.head, "runs").value_or(0))),
-        "$ " + text_of(d.head, "command")};
-    section said = verdict_of(d.tail);
-    section figures{.heading = "Figures"};
-    add_gaps(d, said, figures);
-    add_errors(d, figures);
-    std::vector<section> all{said, trained, figures};
-    for (section& s : study_tables(d)) all.push_back(std::move(s));
     return all;
 }
 

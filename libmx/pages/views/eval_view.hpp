@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables and figures of mx eval: what recipes cost a model, and which of its parts cost most.
+// mx.eval/1 for people: what recipes cost a model, and which of its parts cost most.
 #pragma once
 
 #include <vector>
 
 #include "libmx/pages/document_parts.hpp"
+#include "libmx/pages/view_options.hpp"
 
 namespace mx::pages {
 
 /// The answer in at most three sentences, the recipes, and what else was asked for: parts, pairs,
-/// layers, and the tokens that change most. Of a document of mx.eval/1.
-std::vector<report::section> eval_sections(const document_parts& d);
+/// layers, and the tokens that change most.
+std::vector<report::section> eval_view(const document_parts& d, const view_options& o);
 
 }  // namespace mx::pages
