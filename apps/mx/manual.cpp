@@ -15,6 +15,7 @@
 #include "libmx/conformance/verify/capture_folder.hpp"
 #include "libmx/documents/diff.hpp"
 #include "libmx/documents/gate.hpp"
+#include "libmx/documents/lint.hpp"
 #include "libmx/documents/plan.hpp"
 #include "libmx/documents/reference.hpp"
 #include "libmx/documents/studies.hpp"
@@ -25,7 +26,6 @@
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pages/review.hpp"
-#include "libmx/pages/views/lint_view.hpp"
 #include "libmx/pages/views/recipe_words.hpp"
 #include "libmx/policy/policy.hpp"
 #include "libmx/report/writers.hpp"
@@ -198,6 +198,7 @@ constexpr std::array schemas{
     documents::diff_schema,
     documents::formats_schema,
     documents::gate_schema,
+    documents::lint_schema,
     documents::metrics_schema,
     documents::placement_schema,
     documents::plan_schema,
@@ -208,7 +209,6 @@ constexpr std::array schemas{
     experiments::study_schema,
     fit::fit_schema,
     lab::run_schema,
-    pages::lint_schema,
     pages::recipe_schema,
     pages::report_schema,
     policy::policy_schema,

@@ -10,7 +10,7 @@
 
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
-#include "libmx/pages/document_page.hpp"
+#include "libmx/pages/views/document_page.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/colored_table.hpp"
 

@@ -8,7 +8,7 @@
 #include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/documents/diff.hpp"
-#include "libmx/pages/document_page.hpp"
+#include "libmx/pages/views/document_page.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"

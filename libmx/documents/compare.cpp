@@ -8,8 +8,8 @@
 
 #include "libmx/analysis/regret.hpp"
 #include "libmx/documents/studies.hpp"
-#include "libmx/pages/document_parts.hpp"
 #include "libmx/pages/views/compare_words.hpp"
+#include "libmx/pages/views/document_parts.hpp"
 #include "libmx/policy/judge.hpp"
 #include "libmx/studies/compare/comparison.hpp"
 

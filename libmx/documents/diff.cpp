@@ -12,7 +12,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/io/input_paths.hpp"
-#include "libmx/pages/document_page.hpp"
+#include "libmx/pages/views/document_page.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"

@@ -8,7 +8,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/documents/inputs.hpp"
-#include "libmx/pages/document_page.hpp"
+#include "libmx/pages/views/document_page.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/policy/judged_inputs.hpp"
 #include "libmx/report/cells.hpp"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "libmx/documents/plan.hpp"
-#include "libmx/pages/document_page.hpp"
+#include "libmx/pages/views/document_page.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/command_line.hpp"
@@ -299,7 +299,9 @@ report::document placement_document(const measured_divergences& measured,
                         report::written(pair_ratio_members, pair_ratios{measured.adds_up}));
     d.tail.emplace_back("check", check_of(x).text());
     d.tail.emplace_back("mapping", plan::mapping_of(measured.from, p));
-    pages::finish_document(d, verdict_of_placement(x));
+    std::vector<std::string> verdict = verdict_of_placement(x);
+    verdict.push_back("$ " + check_of(x).text());
+    pages::finish_document(d, std::move(verdict));
     return d;
 }
 

@@ -11,7 +11,7 @@
 
 #include "libmx/base/joined.hpp"
 #include "libmx/documents/inputs.hpp"
-#include "libmx/pages/document_page.hpp"
+#include "libmx/pages/views/document_page.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/policy/commands.hpp"
 #include "libmx/report/cells.hpp"

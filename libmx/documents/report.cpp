@@ -13,7 +13,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/base/stored_path.hpp"
 #include "libmx/documents/measured.hpp"
-#include "libmx/pages/document_page.hpp"
+#include "libmx/pages/views/document_page.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::documents {

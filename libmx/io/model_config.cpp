@@ -65,6 +65,65 @@ class entry_listener final : public json_listener {
     std::string key_;
 };
 
+// A configuration as indented text, with numbers spelled and members ordered as they are, but
+// without those that say how the model is quantized.
+class unquantized_text final : public json_listener {
+  public:
+    std::string text;
+
+    void open(bool object) override {
+        if (depth() == 1 && !object) fail("is no JSON object");
+        if (skips_) return;
+        begin(object ? "{" : "[");
+        levels_.push_back({object, true});
+    }
+    void close() override {
+        if (skips_) {
+            skips_ = depth() > 2;
+            return;
+        }
+        const level done = levels_.back();
+        levels_.pop_back();
+        if (!done.empty && depth() > 1) line();
+        if (depth() > 1) text += done.object ? "}" : "]";
+    }
+    void key(const std::string& name) override {
+        skips_ = skips_ ||
+                 (depth() == 1 && (name == "compression_config" || name == "quantization_config"));
+        if (skips_) return;
+        separate();
+        text += nlohmann::json(name).dump() + ": ";
+    }
+    void scalar(const json_scalar& value) override {
+        if (depth() == 0) fail("is no JSON object");
+        if (!skips_) {
+            using enum json_scalar::type;
+            begin(value.is == null                      ? "null"
+                  : value.is == json_scalar::type::text ? nlohmann::json(value.text).dump()
+                                                        : value.text);
+        }
+        skips_ = skips_ && depth() > 1;
+    }
+
+  private:
+    struct level {
+        bool object, empty;
+    };
+    void begin(std::string_view value) {
+        if (!levels_.empty() && !levels_.back().object) separate();
+        text += value;
+    }
+    void separate() {
+        if (!levels_.back().empty) text += ",";
+        levels_.back().empty = false;
+        line();
+    }
+    void line() { text += "\n" + std::string(2 * levels_.size(), ' '); }
+
+    std::vector<level> levels_;
+    bool skips_ = false;
+};
+
 }  // namespace
 
 std::string model_config_path(const std::string& path) {
@@ -97,20 +156,19 @@ config_entries read_entries(const std::string& path) {
 
 std::string config_quantized_by(const std::string& path, const std::string& quantization_config) {
     const std::string config = model_config_path(path);
-    // Checks the size, the depth and the keys of what is then read as a whole.
+    // Checks the size and the number of entries.
     if (read_model_config(path).empty()) {
         input_error("engines need the model's config.json, which is not there", {config, {}, {}});
     }
     const shared_file file = input_file::open(config);
-    std::string text(static_cast<std::size_t>(file->size()), '\0');
-    file->read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
-    // Members are sorted by name, as transformers writes them; an ordered_json would take quadratic
-    // time in the number of members.
-    auto json = nlohmann::json::parse(text);
-    if (!json.is_object()) input_error("is no JSON object", {config, {}, {}});
-    json.erase("compression_config");
-    json["quantization_config"] = nlohmann::json::parse(quantization_config);
-    return json.dump(2) + "\n";
+    unquantized_text kept;
+    parse_json(file, 0, file->size(), "configuration", kept);
+    std::string added = nlohmann::ordered_json::parse(quantization_config).dump(2);
+    for (std::size_t at = 0; (at = added.find('\n', at)) != std::string::npos; at += 3) {
+        added.insert(at + 1, "  ");
+    }
+    return fmt::format("{}{}\n  \"quantization_config\": {}\n}}\n", kept.text,
+                       kept.text == "{" ? "" : ",", added);
 }
 
 std::string model_type(const std::string& path) {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "libmx/pages/document_parts.hpp"
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/views/compare_view.hpp"
+#include "libmx/pages/views/document_parts.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/policy/policy.hpp"
 

@@ -180,9 +180,8 @@ class gathering {
     }
 
     void note_tail(const result_set& s) {
-        const report::list* series = report::member<report::list>(*s.tail, "series");
         if (!is_analysis(s)) {
-            note_dumps(s, series);
+            out_.dumps.push_back(series_of(*s.head, *s.tail));
             return;
         }
         if (report::find(*s.tail, "findings") != nullptr) {
@@ -197,26 +196,6 @@ class gathering {
         if (left_out > 0 && left_out < most_norms) {
             out_.norms_left_out += report::whole(left_out);
         }
-    }
-
-    void note_dumps(const result_set& s, const report::list* series) {
-        dump_series d;
-        d.series = series;
-        d.findings = report::member<report::list>(*s.tail, "findings");
-        if (const report::list* labels = report::member<report::list>(*s.head, "labels")) {
-            for (const report::value& v : *labels) {
-                const auto* text = std::get_if<std::string>(&v);
-                d.labels.push_back(text == nullptr ? std::string() : *text);
-            }
-        }
-        const report::list* steps = report::member<report::list>(*s.head, "steps");
-        d.numbered = steps != nullptr && !steps->empty() && steps->size() == d.labels.size();
-        for (std::size_t i = 0; i < d.labels.size(); ++i) {
-            const double step =
-                d.numbered ? report::number_of((*steps)[i]).value_or(0) : static_cast<double>(i);
-            d.steps.push_back(step);
-        }
-        out_.dumps.push_back(std::move(d));
     }
 
     // Adds the results of a set; earlier measurements take precedence.

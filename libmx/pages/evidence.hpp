@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libmx/pages/review.hpp"
+#include "libmx/pages/views/diff_steps.hpp"
 #include "libmx/report/figure.hpp"
 #include "libmx/studies/compare/board.hpp"
 #include "libmx/studies/compare/cells.hpp"
@@ -28,15 +29,6 @@ struct input_file {
 struct tensor_class {
     std::string role;
     std::vector<std::size_t> tensors;  ///< indices into the board
-};
-
-/// Consecutive dumps, from one document of mx diff.
-struct dump_series {
-    std::vector<std::string> labels;
-    std::vector<double> steps;  ///< by label; 0, 1, ... where they are no steps
-    bool numbered = false;      ///< the labels are steps
-    const report::list* series = nullptr;
-    const report::list* findings = nullptr;
 };
 
 struct evidence {

@@ -10,7 +10,7 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
-#include "libmx/pages/words.hpp"
+#include "libmx/pages/views/words.hpp"
 
 namespace mx::pages {
 namespace {

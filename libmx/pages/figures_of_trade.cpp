@@ -11,7 +11,7 @@
 #include "libmx/pages/class_trades.hpp"
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
-#include "libmx/pages/words.hpp"
+#include "libmx/pages/views/words.hpp"
 #include "libmx/studies/compare/ranking.hpp"
 #include "libmx/tensor/dtypes.hpp"
 

@@ -9,7 +9,7 @@
 #include "libmx/base/decibels.hpp"
 #include "libmx/pages/verdict.hpp"
 #include "libmx/pages/views/values.hpp"
-#include "libmx/pages/words.hpp"
+#include "libmx/pages/views/words.hpp"
 #include "libmx/policy/normal.hpp"
 #include "libmx/report/cells.hpp"
 

@@ -19,7 +19,7 @@
 #include "libmx/pages/verdict.hpp"
 #include "libmx/pages/views/show_view.hpp"
 #include "libmx/pages/views/values.hpp"
-#include "libmx/pages/words.hpp"
+#include "libmx/pages/views/words.hpp"
 #include "libmx/policy/commands.hpp"
 #include "libmx/policy/results.hpp"
 #include "libmx/report/cells.hpp"
@@ -358,7 +358,7 @@ review make_review(std::span<const result_set> sets, const review_options& optio
         add(candidates_section(m));
         add(surveys ? std::vector<report::section>() : finding_sections(e));
     }
-    add(steps_section(e));
+    add(steps_section(e.dumps));
     if (!m.tensors.empty() && !e.classes.empty()) {
         add(choices_section(e, choices_of(e, m)));
         add(compares ? std::vector<report::section>() : comparison_sections(sets));

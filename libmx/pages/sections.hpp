@@ -53,7 +53,5 @@ report::section trade_section(const evidence& e, const chosen_cells& chosen);
 report::section blocks_section(const evidence& e);
 /// Norm weights and the clamp zone.
 report::section norms_section(const evidence& e);
-/// Figures over dumps.
-report::section steps_section(const evidence& e);
 
 }  // namespace mx::pages

@@ -8,7 +8,7 @@
 
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/views/values.hpp"
-#include "libmx/pages/words.hpp"
+#include "libmx/pages/views/words.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 

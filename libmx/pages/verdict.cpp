@@ -19,7 +19,7 @@
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/requested_recipes.hpp"
 #include "libmx/pages/views/values.hpp"
-#include "libmx/pages/words.hpp"
+#include "libmx/pages/views/words.hpp"
 #include "libmx/policy/commands.hpp"
 #include "libmx/policy/operands.hpp"
 #include "libmx/report/cells.hpp"

@@ -66,18 +66,16 @@ inline constexpr std::array rooms{
          "base tensor format report transform io codec gemm engine studies/products llm lab"},
     // Tables and sentences of the commands; in `pages` the review of a model.
     room{"pages/views",
-         "base tensor format report scale block io codec metrics engine analysis gemm policy lint "
-         "studies/cluster studies/compare studies/diff studies/fit studies/gate studies/plan "
-         "studies/products studies/project studies/rosetta studies/show"},
+         "base tensor format report scale codec engine analysis policy studies/cluster "
+         "studies/compare studies/gate studies/products studies/rosetta studies/show"},
     room{"pages",
-         "base tensor format report scale block io codec metrics engine analysis gemm policy "
-         "studies/cluster studies/compare studies/diff studies/fit studies/gate studies/plan "
-         "studies/products studies/project studies/rosetta studies/show pages/views"},
+         "base tensor format report codec metrics engine analysis policy studies/compare "
+         "studies/show pages/views"},
     // The output of the commands that measure and judge.
     room{"documents",
-         "base tensor format report scale block io codec gemm metrics engine analysis policy "
-         "studies/cluster studies/compare studies/convert studies/diff studies/gate studies/show "
-         "pages/views pages"},
+         "base tensor format report scale block io codec gemm metrics engine analysis lint policy "
+         "studies/cluster studies/compare studies/convert studies/diff studies/gate studies/plan "
+         "studies/show pages/views pages"},
     room{
         "bench",
         "base tensor format report scale block io codec metrics engine analysis gemm llm lab eval"},

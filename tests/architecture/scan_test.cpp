@@ -33,7 +33,7 @@ TEST_CASE("directions of the table") {
     CHECK(includes("libmx/studies/diff/a.cpp", "#include \"libmx/studies/diff/b.hpp\"\n").empty());
     CHECK(includes("libmx/studies/diff/a.cpp", "#include \"libmx/studies/plan/b.hpp\"\n").size() ==
           1);
-    CHECK(includes("libmx/pages/a.cpp", "#include \"libmx/studies/plan/b.hpp\"\n").empty());
+    CHECK(includes("libmx/pages/a.cpp", "#include \"libmx/studies/show/b.hpp\"\n").empty());
     CHECK(includes("libmx/tensor/a.hpp", "#include \"libmx/format/decode.hpp\"\n").size() == 1);
     CHECK(includes("libmx/scale/a.hpp", "#  include \"libmx/codec/recipe.hpp\"\n").size() == 1);
     CHECK(includes("libmx/oracle/a.hpp", "#include \"libmx/codec/recipe.hpp\"\n").size() == 1);

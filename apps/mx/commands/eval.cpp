@@ -11,7 +11,7 @@
 #include "libmx/eval/run.hpp"
 #include "libmx/io/input_stream.hpp"
 #include "libmx/llm/token_file.hpp"
-#include "libmx/pages/document_page.hpp"
+#include "libmx/pages/views/document_page.hpp"
 #include "libmx/tokens/tokenizer.hpp"
 
 namespace mx::app {

@@ -7,10 +7,10 @@
 
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/documents/lint.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/lint/fix.hpp"
 #include "libmx/lint/lint.hpp"
-#include "libmx/pages/views/lint_view.hpp"
 
 namespace mx::app {
 namespace {
@@ -71,15 +71,15 @@ int run_lint(const lint_command& o) {
     const std::vector<lint::finding>& findings = result.findings;
     if (junit) {
         junit->append(pages::junit(
-            "mx lint", file, pages::lint_cases(file, o.how, findings, lint::severity::error)));
+            "mx lint", file, documents::lint_cases(file, o.how, findings, lint::severity::error)));
         junit->commit();
     }
-    to.finish(pages::lint_document(file, o.how, result, o.all), o.quiet);
+    write_with_page(to, documents::lint_document(file, o.how, result, o.all), o.quiet);
     if (!o.annotations.empty()) {
         // On stderr: GitHub reads both streams, and stdout may be JSON.
         for (const lint::severity level : {lint::severity::error, lint::severity::warning}) {
-            for (const std::string& line :
-                 pages::annotations("mx lint", pages::lint_cases(file, o.how, findings, level))) {
+            for (const std::string& line : pages::annotations(
+                     "mx lint", documents::lint_cases(file, o.how, findings, level))) {
                 std::fputs((line + "\n").c_str(), stderr);
             }
         }

@@ -18,7 +18,7 @@
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/lab/survival.hpp"
 #include "libmx/lab/tensor_file.hpp"
-#include "libmx/pages/document_parts.hpp"
+#include "libmx/pages/views/document_parts.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::app {

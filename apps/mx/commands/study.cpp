@@ -14,7 +14,7 @@
 #include "libmx/base/joined.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/experiments/records.hpp"
-#include "libmx/pages/document_parts.hpp"
+#include "libmx/pages/views/document_parts.hpp"
 #include "libmx/report/command_line.hpp"
 
 namespace mx::app {

@@ -9,7 +9,7 @@
 #include "apps/mx/progress.hpp"
 #include "libmx/io/input_stream.hpp"
 #include "libmx/optimize/minimize.hpp"
-#include "libmx/pages/document_parts.hpp"
+#include "libmx/pages/views/document_parts.hpp"
 #include "libmx/studies/fit/records.hpp"
 
 namespace mx::app {

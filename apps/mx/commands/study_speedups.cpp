@@ -5,7 +5,7 @@
 
 #include "apps/mx/options.hpp"
 #include "libmx/base/joined.hpp"
-#include "libmx/pages/document_parts.hpp"
+#include "libmx/pages/views/document_parts.hpp"
 #include "libmx/report/csv_reader.hpp"
 #include "libmx/studies/project/records.hpp"
 

@@ -20,7 +20,7 @@
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/lab/schemes.hpp"
 #include "libmx/lab/step_time.hpp"
-#include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/views/figures.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/members.hpp"
 

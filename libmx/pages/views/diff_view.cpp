@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "libmx/base/joined.hpp"
-#include "libmx/pages/figure_parts.hpp"
-#include "libmx/pages/sections.hpp"
+#include "libmx/pages/views/diff_steps.hpp"
+#include "libmx/pages/views/figures.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 
@@ -253,8 +253,7 @@ std::vector<section> diff_view(const document_parts& d, const view_options& o) {
     if (!d.results.empty() && (identical == nullptr || !*identical)) {
         section moved = tensor_section(d, pairs, o);
         if (o.page) {
-            const result_set set{"", &d.head, nullptr, &d.tail};
-            section steps = steps_section(gather({&set, 1}));
+            section steps = steps_section({series_of(d.head, d.tail)});
             if (!steps.figures.empty()) all.push_back(std::move(steps));
             add_moves(d.results, moved);
         }

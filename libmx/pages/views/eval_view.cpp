@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "libmx/base/joined.hpp"
-#include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/views/figures.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/views/figures.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 

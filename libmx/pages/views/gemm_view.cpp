@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 
-#include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/views/figures.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 
@@ -128,15 +129,21 @@ section difference_section(const record& tail) {
 }
 
 // By model, then by k.
-section growth_section(const record& tail) {
-    return {
-        .heading = "Growth with K",
-        .columns = columns_of(
-            {"model", column_of("k", "K", cell::integer), "accumulation_nrmse",
-             "accumulation_max_ulp",
-             column_of("accumulation_mean_error", "mean\nerror", cell::significant, 3),
-             column_of("total_nrmse", "in all:\nerror / RMS", cell::significant, 3), "total_gain"}),
-        .rows = records_in(tail, "growth")};
+section growth_section(const document_parts& d) {
+    section t{.heading = "Growth with K",
+              .columns = columns_of(
+                  {"model", column_of("k", "K", cell::integer), "accumulation_nrmse",
+                   "accumulation_max_ulp",
+                   column_of("accumulation_mean_error", "mean\nerror", cell::significant, 3),
+                   column_of("total_nrmse", "in all:\nerror / RMS", cell::significant, 3),
+                   "total_gain"})};
+    const std::vector<record> points = records_in(d.tail, "growth");
+    for (const record& product : d.results) {
+        std::ranges::copy_if(points, std::back_inserter(t.rows), [&](const record& p) {
+            return text_of(p, "model") == text_of(product, "model");
+        });
+    }
+    return t;
 }
 
 void add_ulps(const report::record_list& results, section& to) {
@@ -186,7 +193,7 @@ void add_growth(const std::vector<record>& points, section& to) {
 }  // namespace
 
 std::vector<section> gemm_view(const document_parts& d, const view_options& o) {
-    section models = model_section(d.results), growth = growth_section(d.tail);
+    section models = model_section(d.results), growth = growth_section(d);
     if (o.page) {
         add_ulps(d.results, models);
         add_growth(growth.rows, growth);

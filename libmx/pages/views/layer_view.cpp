@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "libmx/base/status.hpp"
-#include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/views/figures.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/studies/products/stages.hpp"

@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mx lint finds, as a document and for continuous integration.
+// mx.lint/1 for people: what a quantized checkpoint states wrongly or lacks.
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "libmx/lint/lint.hpp"
-#include "libmx/pages/views/ci.hpp"
-#include "libmx/report/declared.hpp"
-#include "libmx/report/document.hpp"
+#include "libmx/pages/views/document_parts.hpp"
+#include "libmx/pages/views/view_options.hpp"
 
 namespace mx::pages {
 
-/// mx.lint/1. The verdict has a sentence per rule and severity, the table the first findings of
-/// each rule, or `all`. `how`: the options that gave the result, in the order of mx::lint::lint.
-report::document lint_document(const std::string& path, const lint::lint_options& how,
-                               const lint::lint_result& result, bool all);
-report::document_schema lint_schema();
-
-/// A case per rule that was applied, which fails if it has findings of that severity.
-std::vector<ci_case> lint_cases(const std::string& path, const lint::lint_options& how,
-                                const std::vector<lint::finding>& findings, lint::severity level);
+/// The findings by tensor, the first of each rule.
+std::vector<report::section> lint_view(const document_parts& d, const view_options& o);
 
 }  // namespace mx::pages

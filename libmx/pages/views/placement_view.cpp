@@ -58,10 +58,7 @@ void add_bits_figure(section& s, const record& head, const record& tail) {
 std::vector<section> placement_view(const document_parts& d, const view_options& o) {
     const record& head = d.head;
     const record& tail = d.tail;
-    std::vector<section> all(1);
-    if (const std::string check = text_of(tail, "check"); !check.empty()) {
-        all.front().notes.push_back("$ " + check);
-    }
+    std::vector<section> all;
     section uniform{.heading = "One recipe for all places",
                     .columns = columns_of({"recipe", column_of("bits_per_element", 3), "divergence",
                                            column_of("measured", "measured", cell::significant, 3),

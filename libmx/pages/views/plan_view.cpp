@@ -9,9 +9,9 @@
 #include <map>
 #include <utility>
 
-#include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/views/figures.hpp"
 #include "libmx/pages/views/values.hpp"
-#include "libmx/pages/words.hpp"
+#include "libmx/pages/views/words.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::pages {

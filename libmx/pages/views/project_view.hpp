@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "libmx/pages/document_parts.hpp"
-#include "libmx/pages/view_options.hpp"
+#include "libmx/pages/views/document_parts.hpp"
+#include "libmx/pages/views/view_options.hpp"
 
 namespace mx::pages {
 

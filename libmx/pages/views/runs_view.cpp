@@ -12,9 +12,9 @@
 #include <string>
 #include <utility>
 
-#include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/views/figures.hpp"
 #include "libmx/pages/views/values.hpp"
-#include "libmx/pages/words.hpp"
+#include "libmx/pages/views/words.hpp"
 
 namespace mx::pages {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "libmx/pages/view_options.hpp"
+#include "libmx/pages/views/view_options.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::pages {

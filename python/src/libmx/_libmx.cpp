@@ -43,6 +43,7 @@
 #include "libmx/documents/checkpoint.hpp"
 #include "libmx/documents/diff.hpp"
 #include "libmx/documents/gate.hpp"
+#include "libmx/documents/lint.hpp"
 #include "libmx/documents/parts.hpp"
 #include "libmx/documents/reference.hpp"
 #include "libmx/documents/report.hpp"
@@ -54,7 +55,6 @@
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/memory_tensor.hpp"
 #include "libmx/lint/lint.hpp"
-#include "libmx/pages/views/lint_view.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/fragment.hpp"
 #include "libmx/report/writers.hpp"
@@ -673,7 +673,7 @@ nb::tuple lint(const std::string& path, const std::vector<std::string>& rules,
     how.values = values;
     return to_python(run(long_work, 1, [&](const mx::run_options& of) {
         how.cancel = of.cancel;
-        return texts(mx::pages::lint_document(path, how, mx::lint::lint(path, how), true));
+        return texts(mx::documents::lint_document(path, how, mx::lint::lint(path, how), true));
     }));
 }
 

@@ -11,7 +11,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/review.hpp"
-#include "libmx/pages/words.hpp"
+#include "libmx/pages/views/words.hpp"
 #include "libmx/policy/normal.hpp"
 #include "libmx/report/members.hpp"
 #include "tests/catch.hpp"

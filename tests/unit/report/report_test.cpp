@@ -37,6 +37,7 @@ TEST_CASE("A coloured table is the plain one with headings, verdicts and risks m
     table.add("a<1", "holds", 3);
     table.add("safe", "broken", 12);
     section risks{"Largest risks"};
+    risks.warns = true;
     risks.notes = {"- one", "two"};
     d.sections = {table, risks};
     CHECK(written(write_colored_table, d) ==

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes from dump to dump.
+#include "libmx/pages/views/diff_steps.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,8 +8,7 @@
 #include <cmath>
 #include <functional>
 
-#include "libmx/pages/figure_parts.hpp"
-#include "libmx/pages/sections.hpp"
+#include "libmx/pages/views/figures.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -170,11 +170,30 @@ void add_findings(const dump_series& d, report::section& to) {
 
 }  // namespace
 
-report::section steps_section(const evidence& e) {
+dump_series series_of(const report::record& head, const report::record& tail) {
+    dump_series d;
+    d.series = report::member<report::list>(tail, "series");
+    d.findings = report::member<report::list>(tail, "findings");
+    if (const auto* labels = report::member<report::list>(head, "labels")) {
+        for (const report::value& v : *labels) {
+            const auto* text = std::get_if<std::string>(&v);
+            d.labels.push_back(text == nullptr ? std::string() : *text);
+        }
+    }
+    const auto* steps = report::member<report::list>(head, "steps");
+    d.numbered = steps != nullptr && !steps->empty() && steps->size() == d.labels.size();
+    for (std::size_t i = 0; i < d.labels.size(); ++i) {
+        d.steps.push_back(d.numbered ? report::number_of((*steps)[i]).value_or(0)
+                                     : static_cast<double>(i));
+    }
+    return d;
+}
+
+report::section steps_section(const std::vector<dump_series>& dumps) {
     report::section s;
-    if (e.dumps.empty()) return s;
+    if (dumps.empty()) return s;
     s.heading = "From dump to dump";
-    for (const dump_series& d : e.dumps) {
+    for (const dump_series& d : dumps) {
         add_findings(d, s);
         if (d.series == nullptr || d.series->empty()) {
             s.notes.push_back("Lines over steps: give mx diff three dumps or more.");

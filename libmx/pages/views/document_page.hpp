@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "libmx/pages/document_parts.hpp"
-#include "libmx/pages/view_options.hpp"
+#include "libmx/pages/views/document_parts.hpp"
+#include "libmx/pages/views/view_options.hpp"
 
 namespace mx::pages {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pages/words.hpp"
+#include "libmx/pages/views/words.hpp"
 
 #include <fmt/format.h>
 

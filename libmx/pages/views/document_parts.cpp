@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pages/document_parts.hpp"
+#include "libmx/pages/views/document_parts.hpp"
 
 namespace mx::pages {
 
@@ -16,7 +16,9 @@ report::section verdict_of(const report::record& tail) {
     const auto* lines = report::member<report::list>(tail, "verdict");
     if (lines == nullptr) return s;
     for (const report::value& v : *lines) {
-        if (const auto* line = std::get_if<std::string>(&v)) s.notes.push_back("- " + *line);
+        const auto* line = std::get_if<std::string>(&v);
+        if (line == nullptr) continue;
+        s.notes.push_back(line->starts_with("$ ") ? *line : "- " + *line);
     }
     return s;
 }

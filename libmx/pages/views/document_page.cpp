@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pages/document_page.hpp"
+#include "libmx/pages/views/document_page.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,6 +11,7 @@
 #include "libmx/pages/views/gate_view.hpp"
 #include "libmx/pages/views/gemm_view.hpp"
 #include "libmx/pages/views/layer_view.hpp"
+#include "libmx/pages/views/lint_view.hpp"
 #include "libmx/pages/views/placement_view.hpp"
 #include "libmx/pages/views/plan_view.hpp"
 #include "libmx/pages/views/project_view.hpp"
@@ -38,6 +39,7 @@ constexpr std::array view_rows{
     view_row{"mx.changes/1", "Results compared", changes_view},
     view_row{"mx.eval/1", "A model under recipes", eval_view},
     view_row{"mx.layer/1", "Products of a linear layer in training", layer_view},
+    view_row{"mx.lint/1", "Findings in a quantized checkpoint", lint_view},
     view_row{"mx.gemm/1", "A matrix product as matrix units compute it", gemm_view},
     view_row{"mx.runs/1", "Training runs compared", runs_view},
     view_row{"mx.fit/1", "A scaling law", fit_view},
@@ -51,9 +53,16 @@ const view_row* row_of(const document_parts& d) {
     return at == view_rows.end() ? nullptr : &*at;
 }
 
-void add_view(report::document& d, const view_row& row, const document_parts& of,
-              const view_options& o) {
-    for (section& s : row.view(of, o)) {
+// The verdict, with the figures of a first section without a heading beside it, and the view.
+void add_sections(report::document& d, section verdict, const document_parts& of,
+                  const view_options& o) {
+    std::vector<section> view = row_of(of)->view(of, o);
+    if (!view.empty() && view.front().heading.empty() && !view.front().figures.empty()) {
+        verdict.figures = std::move(view.front().figures);
+        view.erase(view.begin());
+    }
+    put(d.sections, std::move(verdict));
+    for (section& s : view) {
         if (s.rows.empty()) s.columns.clear();
         put(d.sections, std::move(s));
     }
@@ -63,9 +72,8 @@ void add_view(report::document& d, const view_row& row, const document_parts& of
 
 void finish_document(report::document& d, std::vector<std::string> verdict, const view_options& o) {
     d.tail.emplace_back("verdict", verdict_lines(verdict));
-    put(d.sections, {.heading = verdict_heading, .notes = std::move(verdict)});
-    const document_parts of{d.head, d.results, d.tail};
-    add_view(d, *row_of(of), of, o);
+    add_sections(d, {.heading = verdict_heading, .notes = std::move(verdict)},
+                 {d.head, d.results, d.tail}, o);
 }
 
 std::optional<report::document> document_page(const document_parts& d) {
@@ -74,8 +82,7 @@ std::optional<report::document> document_page(const document_parts& d) {
     report::document page;
     page.title = row->title;
     page.head = d.head;
-    put(page.sections, verdict_of(d.tail));
-    add_view(page, *row, d, {.page = true});
+    add_sections(page, verdict_of(d.tail), d, {.page = true});
     return page;
 }
 
