@@ -34,7 +34,7 @@ struct judged_rule {
     const analysis::gate_rule& rule;
     const gate::rule_verdict& found;
 };
-constexpr std::array rule_members = std::to_array<report::declared<judged_rule>>({
+constexpr std::array gate_rule_members = std::to_array<report::declared<judged_rule>>({
     {"rule", "string", "as given", [](auto& r) { return r.rule.text; }},
     {"class", "string?", "a role, a name, or summary; null: every result",
      [](auto& r) { return text_or_null(r.rule.subject_text); }},
@@ -72,7 +72,7 @@ constexpr std::array breach_members = std::to_array<report::declared<ruled_breac
      [](auto& b) { return b.of.reached ? pages::real(b.of.reached->limit) : limit_of(b.rule); }},
 });
 
-constexpr std::array head_members = std::to_array<report::declared<gate::gate_verdict>>({
+constexpr std::array gate_head_members = std::to_array<report::declared<gate::gate_verdict>>({
     {"holds", "boolean", "every rule holds", [](auto& v) { return v.holds(); }},
     {"records", "count", "results that were read", [](auto& v) { return v.records; }},
     {"tensors", "count", "", [](auto& v) { return v.tensors; }},
@@ -83,7 +83,7 @@ report::list listed_rules(const std::vector<analysis::gate_rule>& rules,
                           const gate::gate_verdict& verdict) {
     report::list list;
     for (std::size_t i = 0; i < rules.size(); ++i) {
-        list.emplace_back(report::written(rule_members, {rules[i], verdict.rules[i]}));
+        list.emplace_back(report::written(gate_rule_members, {rules[i], verdict.rules[i]}));
     }
     return list;
 }
@@ -122,7 +122,7 @@ report::document document_of(const gated& g) {
     report::document d;
     d.head = pages::document_head("mx.gate/1");
     d.head.emplace_back("inputs", results_list(g.inputs.files));
-    report::append(d.head, head_members, g.verdict);
+    report::append(d.head, gate_head_members, g.verdict);
     d.head.emplace_back("rules", listed_rules(g.rules, g.verdict));
     for (const gate::breach& b : g.verdict.breaches) {
         d.results.push_back(report::written(breach_members, {g.rules[b.rule], b}));
@@ -166,10 +166,10 @@ report::document_schema gate_schema() {
                                    "Rules that results must keep, and the results that break them.")
         .member({"verdict", "[string]", "what the command says, a sentence each"})
         .member({"inputs", "[@common#input]", "files that were read, in the order given"})
-        .members(head_members)
+        .members(gate_head_members)
         .member({"rules", "[#rule]", "a rule each, in the order given"})
         .member({"results", "[#breach]", "a result that breaks a rule each"})
-        .define("rule", rule_members)
+        .define("rule", gate_rule_members)
         .define("breach", breach_members);
 }
 

@@ -107,7 +107,7 @@ struct planned_place {
         return all;
     }
 };
-constexpr std::array place_members{
+constexpr std::array placement_place_members{
     declared<planned_place>{"place", "string", "",
                             [](const planned_place& g) { return g.of.name; }},
     declared<planned_place>{
@@ -284,7 +284,7 @@ report::document placement_document(const measured_divergences& measured,
         for (const std::size_t t : g.tensors) {
             d.results.push_back(report::written(placement_results, planned_tensor{x, t, g.name}));
         }
-        places.emplace_back(report::written(place_members, planned_place{x, g}));
+        places.emplace_back(report::written(placement_place_members, planned_place{x, g}));
     }
     for (std::size_t r = 0; r < measured.adds_up.recipes.size(); ++r) {
         uniform.emplace_back(report::written(whole_members, whole_recipe{x, r}));
@@ -319,7 +319,7 @@ report::document_schema placement_schema() {
         .member({"check", "string", "the command that evaluates the plan"})
         .member({"mapping", "@plan-1#mapping", "the plan in the words of other tools"})
         .define("result", placement_results)
-        .define("place", place_members)
+        .define("place", placement_place_members)
         .define("whole", whole_members)
         .define("mixture", mixture_members)
         .define("pairs", pair_ratio_members);

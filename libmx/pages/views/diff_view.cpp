@@ -27,10 +27,6 @@ using report::text_of;
 
 constexpr std::size_t findings_shown = 5;
 
-double number(const record& r, std::string_view name) {
-    return report::number_of(r, name).value_or(0);
-}
-
 bool is_null(const record& r, std::string_view name) {
     const report::value* v = report::find(r, name);
     return v == nullptr || std::holds_alternative<std::monostate>(*v);
@@ -38,8 +34,8 @@ bool is_null(const record& r, std::string_view name) {
 
 // By relative error if there is one; a tensor of zeros that changed comes first.
 double severity(const record& r) {
-    if (!is_null(r, "nrmse")) return number(r, "nrmse");
-    return number(r, "changed_values") > 0 ? std::numeric_limits<double>::infinity() : 0;
+    if (!is_null(r, "nrmse")) return number_or(r, "nrmse", 0);
+    return number_or(r, "changed_values", 0) > 0 ? std::numeric_limits<double>::infinity() : 0;
 }
 
 // A tensor with its records of one pair of dumps, the pair with the largest difference.
@@ -60,9 +56,9 @@ std::vector<tensor_moves> by_tensor(const report::record_list& results, std::siz
         if (added) tensors.emplace_back();
         tensor_moves& t = tensors[at->second];
         const std::size_t pair = i % pairs;
-        const std::pair<double, double> here{severity(r), number(r, "scale_churn")};
-        t.changed =
-            t.changed || number(r, "changed_values") > 0 || number(r, "changed_zero_signs") > 0;
+        const std::pair<double, double> here{severity(r), number_or(r, "scale_churn", 0)};
+        t.changed = t.changed || number_or(r, "changed_values", 0) > 0 ||
+                    number_or(r, "changed_zero_signs", 0) > 0;
         if (pair == t.pair) {
             t.worst = std::max(t.worst, here);
         } else if (here > t.worst) {
@@ -95,10 +91,10 @@ std::string label_of(const record& r, bool with_pair) {
                                     extents == nullptr ? "" : report::extents_text(*extents));
     if (with_pair) label += fmt::format(", {} -> {}", text_of(r, "label_a"), text_of(r, "label_b"));
     label += fmt::format(": nrmse {}", significant(r, "nrmse"));
-    const double members = number(r, "members");
+    const double members = number_or(r, "members", 0);
     if (members < 2) {
         return label + fmt::format(", {} % of the values changed",
-                                   report::percent_text(number(r, "values_changed")));
+                                   report::percent_text(number_or(r, "values_changed", 0)));
     }
     return label + fmt::format("; worst of {}: {}, {}", members,
                                short_member(text_of(r, "tensor"), text_of(r, "worst_member")),
@@ -200,7 +196,7 @@ section summary_section(const document_parts& d, bool series) {
     }
     s.columns.push_back(column_of("nrmse"));
     s.columns.push_back(column_of("values_changed"));
-    const auto turned = [](const record& r) { return number(r, "changed_zero_signs") > 0; };
+    const auto turned = [](const record& r) { return number_or(r, "changed_zero_signs", 0) > 0; };
     if (std::ranges::any_of(s.rows, turned)) {
         s.columns.push_back({"changed_zero_signs", "sign of\n0 only", cell::integer});
     }

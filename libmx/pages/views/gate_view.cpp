@@ -16,23 +16,19 @@ using report::record;
 using report::section;
 using report::text_of;
 
-std::uint64_t count(const record& r, std::string_view name) {
-    return static_cast<std::uint64_t>(report::whole(report::number_of(r, name).value_or(0)));
-}
-
 std::string_view words_for(const record& rule) {
     const bool* holds = report::member<bool>(rule, "holds");
     if (holds != nullptr && *holds) return "holds";
-    return count(rule, "broken") > 0 ? "broken" : "fails";
+    return count_of(rule, "broken") > 0 ? "broken" : "fails";
 }
 
 section rule_section(const record& head) {
     const std::vector<record> rules = records_in(head, "rules");
     section s{
         .heading = fmt::format("{} over {} of {} and {}", plural(rules.size(), "rule"),
-                               plural(count(head, "records"), "result"),
-                               plural(count(head, "tensors"), "tensor"),
-                               plural(count(head, "recipes"), "recipe")),
+                               plural(count_of(head, "records"), "result"),
+                               plural(count_of(head, "tensors"), "tensor"),
+                               plural(count_of(head, "recipes"), "recipe")),
         .columns = columns_of({"rule", column_of("checked", "results\nchecked", cell::integer),
                                column_of("broken", "broken\nby", cell::integer),
                                column_of("undefined", "\nundefined", cell::integer), "verdict"})};

@@ -23,19 +23,13 @@ using report::text_of;
 
 constexpr std::size_t most_panels = 8;
 
-double number(const record& r, std::string_view name) { return number_of(r, name).value_or(NAN); }
-
-std::uint64_t count(const record& r, std::string_view name) {
-    return static_cast<std::uint64_t>(report::whole(number_of(r, name).value_or(0)));
-}
-
 section operand_section(const document_parts& d) {
     section t{.columns = columns_of({"operand", "tensor", column_of("shape", "stored as"), "recipe",
                                      column_of("nrmse", "error\n/ RMS"), "sqnr_db", "gain"})};
     if (!d.results.empty()) {
         const record r = d.results.front();
-        t.heading = fmt::format("Product of {0}x{2} by {2}x{1}", count(r, "m"), count(r, "n"),
-                                count(r, "k"));
+        t.heading = fmt::format("Product of {0}x{2} by {2}x{1}", count_of(r, "m"), count_of(r, "n"),
+                                count_of(r, "k"));
     }
     for (const char* name : {"a", "b"}) {
         const auto* operand = report::member<record>(d.head, name);
@@ -51,8 +45,8 @@ section operand_section(const document_parts& d) {
 // The elements that summing gives exactly.
 report::value equal_share(const record& r) {
     const std::uint64_t finite =
-        count(r, "accumulation_elements") - count(r, "accumulation_non_finite");
-    return report::share(finite - count(r, "accumulation_differing"), finite);
+        count_of(r, "accumulation_elements") - count_of(r, "accumulation_non_finite");
+    return report::share(finite - count_of(r, "accumulation_differing"), finite);
 }
 
 section model_section(const report::record_list& results) {
@@ -64,14 +58,14 @@ section model_section(const report::record_list& results) {
     for (record r : results) {
         const std::string model = text_of(r, "model"), a = text_of(r, "form_a"),
                           b = text_of(r, "form_b");
-        if (count(r, "inexact_a") + count(r, "inexact_b") != 0) {
+        if (count_of(r, "inexact_a") + count_of(r, "inexact_b") != 0) {
             t.notes.push_back(fmt::format(
                 "{} does not take these codes: {} of A and {} of B changed when they were rounded "
                 "to its format.",
-                model, report::plural(count(r, "inexact_a"), "value"),
-                report::plural(count(r, "inexact_b"), "value")));
+                model, report::plural(count_of(r, "inexact_a"), "value"),
+                report::plural(count_of(r, "inexact_b"), "value")));
         }
-        if (const std::uint64_t lost = count(r, "total_non_finite"); lost != 0) {
+        if (const std::uint64_t lost = count_of(r, "total_non_finite"); lost != 0) {
             t.notes.push_back(fmt::format("{}: {} not finite, left out of the figures.", model,
                                           report::plural(lost, "element")));
         }
@@ -112,7 +106,7 @@ section ulp_section(const report::record_list& results) {
             }
         }
         const std::uint64_t finite =
-            count(r, "accumulation_elements") - count(r, "accumulation_non_finite");
+            count_of(r, "accumulation_elements") - count_of(r, "accumulation_non_finite");
         for (std::size_t i = 0; i < sums.size(); ++i) {
             r.emplace_back(ulp_columns[i].field, report::share(sums[i], finite));
         }
@@ -182,7 +176,7 @@ void add_growth(const std::vector<record>& points, section& to) {
             if (growth.lines.size() == most_lines) continue;
             at = growth.lines.insert(at, {model, {}});
         }
-        at->points.push_back({number(r, "k"), number_of(r, "accumulation_nrmse"), ""});
+        at->points.push_back({number_or(r, "k", NAN), number_of(r, "accumulation_nrmse"), ""});
     }
     if (!growth.lines.empty()) {
         add_figure(to, "growth", "Error of summing by K",

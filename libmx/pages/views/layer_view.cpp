@@ -24,10 +24,6 @@ using report::record;
 using report::section;
 using report::text_of;
 
-std::uint64_t count(const record& r, std::string_view name) {
-    return static_cast<std::uint64_t>(report::whole(number_of(r, name).value_or(0)));
-}
-
 bool twice(const record& r) { return text_of(r, "source") == "requantized"; }
 
 std::string transform_of(const record& r) {
@@ -58,7 +54,7 @@ std::string group_of(const record& r) {
     const products::stage_row* row = stage_of(r);
     if (row == nullptr) return text_of(r, "stage");
     return fmt::format("{}  {}: {}x{} sums over {} {}; {} by {}, {}", row->title, row->product,
-                       count(r, "m"), count(r, "n"), count(r, "k"), row->sum,
+                       count_of(r, "m"), count_of(r, "n"), count_of(r, "k"), row->sum,
                        recipe_text(r, "recipe_a"), recipe_text(r, "recipe_b"), text_of(r, "model"));
 }
 
@@ -104,7 +100,7 @@ section stage_section(const report::record_list& results) {
     bool given = false, rotated = false, finite = true;
     for (record r : of_first_models(results)) {
         (text_of(r, "transform").empty() ? given : rotated) = true;
-        finite = finite && count(r, "total_non_finite") == 0;
+        finite = finite && count_of(r, "total_non_finite") == 0;
         r.emplace_back("group", group_of(r));
         r.emplace_back("mean", mean_over_rms(r));
         r.emplace_back("ratio", ratio_text(r));
@@ -139,8 +135,9 @@ section accumulator_section(const report::record_list& results) {
         const std::string transform = text_of(r, "transform");
         if (first.emplace(text_of(r, "stage"), transform).first->second != transform) continue;
         const std::uint64_t finite =
-            count(r, "accumulation_elements") - count(r, "accumulation_non_finite");
-        r.emplace_back("equal", report::share(finite - count(r, "accumulation_differing"), finite));
+            count_of(r, "accumulation_elements") - count_of(r, "accumulation_non_finite");
+        r.emplace_back("equal",
+                       report::share(finite - count_of(r, "accumulation_differing"), finite));
         const products::stage_row* row = stage_of(r);
         r.emplace_back("title", text(row == nullptr ? text_of(r, "stage") : row->title));
         t.rows.push_back(std::move(r));
@@ -195,9 +192,9 @@ section layer_section(const report::record_list& results) {
     for (const record& r : results) {
         const std::string layer = text_of(r, "layer"), stage = text_of(r, "stage");
         if (t.rows.empty() || text_of(t.rows.back(), "layer") != layer) {
-            t.rows.push_back(
-                {{"layer", layer},
-                 {"shape", fmt::format("{}x{}x{}", count(r, "m"), count(r, "k"), count(r, "n"))}});
+            t.rows.push_back({{"layer", layer},
+                              {"shape", fmt::format("{}x{}x{}", count_of(r, "m"), count_of(r, "k"),
+                                                    count_of(r, "n"))}});
         }
         record& line = t.rows.back();
         if (report::find(line, stage) != nullptr) continue;

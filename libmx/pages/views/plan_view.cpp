@@ -27,12 +27,6 @@ constexpr std::size_t curve_points_shown = 12;
 constexpr std::size_t most_bars = 15;
 constexpr std::size_t most_points = 400;
 
-double number(const record& r, std::string_view name) { return number_of(r, name).value_or(NAN); }
-
-std::uint64_t count(const record& r, std::string_view name) {
-    return static_cast<std::uint64_t>(report::whole(number_of(r, name).value_or(0)));
-}
-
 // The member `name` of the head, a record.
 record part_of(const document_parts& d, std::string_view name) {
     const auto* r = report::member<record>(d.head, name);
@@ -46,7 +40,7 @@ record shown(record r) {
 }
 
 section use_section(const document_parts& d) {
-    const std::uint64_t tensors = count(d.head, "tensors");
+    const std::uint64_t tensors = count_of(d.head, "tensors");
     section s{.heading = fmt::format("Recipes of {} that {} quantized", plural(tensors, "tensor"),
                                      tensors == 1 ? "is" : "are"),
               .columns = columns_of({"recipe", "tensors", "element_share",
@@ -107,7 +101,7 @@ section curve_section(const document_parts& d) {
 // By the largest error: on a page all tensors that are quantized, else those with another recipe
 // than most elements. Those that are kept follow them in the results.
 section tensor_section(const document_parts& d, const view_options& o) {
-    const std::uint64_t quantized = count(d.head, "tensors");
+    const std::uint64_t quantized = count_of(d.head, "tensors");
     const std::vector<record> recipes = records_in(d.head, "recipes");
     const std::string most_common = recipes.empty() ? "" : text_of(recipes.front(), "recipe");
     std::vector<std::pair<double, std::size_t>> places;
@@ -140,11 +134,11 @@ section kept_section(const document_parts& d) {
         std::uint64_t tensors = 0, bits = 0;
     };
     std::map<std::pair<std::string, std::string>, size> groups;
-    for (std::size_t i = count(d.head, "tensors"); i < d.results.size(); ++i) {
+    for (std::size_t i = count_of(d.head, "tensors"); i < d.results.size(); ++i) {
         const record r = d.results[i];
         size& g = groups[{text_of(r, "role"), text_of(r, "reason")}];
         ++g.tensors;
-        g.bits += count(r, "bits");
+        g.bits += count_of(r, "bits");
     }
     std::vector<std::pair<std::pair<std::string, std::string>, size>> sorted(groups.begin(),
                                                                              groups.end());
@@ -159,7 +153,7 @@ section kept_section(const document_parts& d) {
 void add_trade(const document_parts& d, section& to) {
     const auto* totals = report::member<record>(d.head, "totals");
     const auto* goal = report::member<record>(d.head, "goal");
-    const double elements = number(d.head, "elements");
+    const double elements = number_or(d.head, "elements", NAN);
     report::scatter_chart chart;
     chart.x = axis_of(std::isfinite(elements) && elements >= 0
                           ? fmt::format("bits per element, 1 bit = {}",
@@ -169,7 +163,9 @@ void add_trade(const document_parts& d, section& to) {
     chart.y = axis_of("SQNR", "dB");
     const auto add = [&](const record& r, const std::string& name, const char* group) {
         const auto sqnr = number_of(r, "sqnr_db");
-        if (sqnr) chart.marks.push_back({{number(r, "bits_per_element"), sqnr, name}, group, true});
+        if (sqnr)
+            chart.marks.push_back(
+                {{number_or(r, "bits_per_element", NAN), sqnr, name}, group, true});
     };
     if (totals != nullptr) add(*totals, "the plan", "the plan");
     for (const record& r : records_in(d.tail, "uniform")) {

@@ -11,6 +11,11 @@
 
 namespace mx::pages {
 
+std::uint64_t count_of(const report::record& r, std::string_view name) {
+    return static_cast<std::uint64_t>(
+        std::max<std::int64_t>(0, report::whole(number_or(r, name, 0))));
+}
+
 report::record document_head(const std::string& schema) {
     return {{"schema", schema},
             {"tool",

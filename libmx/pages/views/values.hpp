@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -23,6 +24,13 @@ report::value integer(I n) {
 }
 
 inline report::value real(double x) { return x; }
+
+/// The member `name` as a number; `otherwise` if it is missing or not a number.
+inline double number_or(const report::record& r, std::string_view name, double otherwise) {
+    return report::number_of(r, name).value_or(otherwise);
+}
+/// The member `name` as a count; 0 if it is missing, negative or not a number.
+std::uint64_t count_of(const report::record& r, std::string_view name);
 
 /// The members `schema` and `tool` (name, version), which start every document.
 report::record document_head(const std::string& schema);
