@@ -175,7 +175,7 @@ void add_trade(const document_parts& d, section& to) {
     const std::size_t stride = curve.size() / most_points + 1;
     for (std::size_t i = 0; i < curve.size(); i += stride) {
         const auto sqnr = number_of(curve[i], "sqnr_db");
-        if (sqnr) chart.path.emplace_back(number(curve[i], "bits_per_element"), *sqnr);
+        if (sqnr) chart.path.emplace_back(number_or(curve[i], "bits_per_element", NAN), *sqnr);
     }
     chart.path_name = "best mixtures";
     if (goal != nullptr) {
