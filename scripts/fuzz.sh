@@ -3,6 +3,9 @@
 # Long runs of libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, one program after
 # another; docs/security.md has their figures.
 # Usage: fuzz.sh [SECONDS [PROGRAM...]]   run (default: 600 seconds for every program)
+#        fuzz.sh mutations N [PROGRAM...] N seeded mutations of the samples and of build/fuzz/corpus by every
+#                                         program, without libFuzzer: assertions and traps only, 5 to 10
+#                                         times the executions
 #        fuzz.sh counts                   executions, hours and finds of all runs so far, per program
 #        fuzz.sh pack FILE.tar.gz         the smallest corpus with the coverage of build/fuzz/corpus
 #        fuzz.sh unpack FILE.tar.gz       into build/fuzz/corpus
@@ -20,6 +23,11 @@ esac
 cd "$(dirname "$0")/.."
 runs=build/fuzz/executions.tsv
 
+programs_in() { # the programs of a build folder
+    find "$1/tests/fuzz" -maxdepth 1 -name 'mx_fuzz_*' ! -name '*.*' |
+        sed 's/.*mx_fuzz_//' | sort
+}
+
 case ${1:-} in
 counts)
     awk -F '\t' '{n[$1] += $2; s[$1] += $3; f[$1] += $4; N += $2; S += $3; F += $4}
@@ -32,9 +40,38 @@ unpack)
     exit ;;
 esac
 
+if [ "${1:-}" = mutations ]; then
+    [ $# -ge 2 ] || {
+        echo "fuzz.sh mutations: say how many" >&2
+        exit 2
+    }
+    mutations=$2
+    shift 2
+    cmake --preset mutations >/dev/null
+    cmake --build --preset mutations
+    mkdir -p build/fuzz
+    touch "$runs"
+    seed=$(($(wc -l <"$runs") + 1)) # other mutations in each run
+    # shellcheck disable=SC2046 # one word per program
+    [ $# -gt 0 ] || set -- $(programs_in build/mutations)
+    for program in "$@"; do
+        start=$(date +%s)
+        finds=0
+        "build/mutations/tests/fuzz/mx_fuzz_$program" "$mutations" "$seed" tests/io/data \
+            "tests/fuzz/finds/$program" "build/fuzz/corpus/$program" | tail -c 4096 >build/fuzz/last
+        tail -n 1 build/fuzz/last | grep -q 'no failure' || {
+            finds=1
+            echo "$program: broken, $(tr '\r' '\n' <build/fuzz/last | tail -n 1)"
+        }
+        printf '%s\t%s\t%s\t%s\n' "$program" "$mutations" $(($(date +%s) - start)) "$finds" >>"$runs"
+        echo "$program: $mutations mutations, $(($(date +%s) - start)) s"
+    done
+    exit
+fi
+
 cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz
-programs=$(cd build/fuzz/tests/fuzz && ls -d mx_fuzz_* | sed -n '/\./!s/^mx_fuzz_//p')
+programs=$(programs_in build/fuzz)
 
 if [ "${1:-}" = pack ]; then
     small=$(mktemp -d)
