@@ -11,6 +11,7 @@
 #include "libmx/pages/class_trades.hpp"
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/pages/views/words.hpp"
 #include "libmx/studies/compare/ranking.hpp"
 #include "libmx/tensor/dtypes.hpp"
@@ -50,9 +51,8 @@ void add_bits(const evidence& e, const class_trades& r, const chosen_cells& chos
     report::scatter_chart chart;
     double elements = 0;
     for (const std::size_t t : r.tensors) elements += elements_of(e, t);
-    chart.x = axis_of(fmt::format("bits per element, 1 bit = {}",
-                                  bytes_text(static_cast<std::uint64_t>(elements / 8))),
-                      "");
+    chart.x =
+        axis_of(fmt::format("bits per element, 1 bit = {}", bytes_text(counted(elements / 8))), "");
     chart.y = axis_of("SQNR", "dB");
     chart.path_name = "Pareto front";
     chart.stepped = true;

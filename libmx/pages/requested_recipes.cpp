@@ -39,7 +39,7 @@ struct pooled_recipe {
         ++of.tensors;
         of.elements += r.elements;
         of.stored += m.tensors[tensor].counted_bytes();
-        of.bytes += static_cast<std::uint64_t>(std::ceil(r.bits_per_element * elements / 8));
+        of.bytes += counted(std::ceil(r.bits_per_element * elements / 8));
         if (!policy::lossless(r) && !std::isnan(r.nrmse)) noise += r.nrmse * r.nrmse * elements;
     }
 };

@@ -219,8 +219,11 @@ class json_tokenizer {
             }
             if (special(0)) {
                 const auto name = single[0]["SpecialToken"].at("id").get<std::string>();
-                t_.bos = step.at("special_tokens").at(name).at("ids").at(0).get<std::uint32_t>();
-                if (*t_.bos >= t_.pieces.size()) refuse(fmt::format("{} is no token", name));
+                const json id = step.at("special_tokens").at(name).at("ids").at(0);
+                if (!id.is_number_unsigned() || id >= t_.pieces.size()) {
+                    refuse(fmt::format("{} is no token", name));
+                }
+                t_.bos = id.get<std::uint32_t>();
             }
         }
         step.clear();

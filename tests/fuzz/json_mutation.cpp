@@ -44,7 +44,7 @@ json other_value(const json& now, std::mt19937_64& random) {
         case 9:
             return json::object({{"name", now}});
         case 10:
-            return now.is_number_integer() ? json(now.get<std::int64_t>() + 1) : json(now.dump());
+            return now.is_number_integer() ? json(now.get<std::uint64_t>() + 1) : json(now.dump());
         default:
             return now.is_string() ? json(now.get<std::string>() + ":scale=ceil") : json(1);
     }

@@ -102,7 +102,7 @@ section ulp_section(const report::record_list& results) {
         if (const auto* bins = report::member<report::list>(r, "accumulation_ulp_histogram")) {
             for (std::size_t i = 0, c = 0; i < bins->size(); ++i) {
                 while (c + 1 < ulp_columns.size() && ulp_columns[c + 1].first <= i) ++c;
-                sums[c] += static_cast<std::uint64_t>(number_of((*bins)[i]).value_or(0));
+                sums[c] += counted(number_of((*bins)[i]).value_or(0));
             }
         }
         const std::uint64_t finite =

@@ -155,11 +155,11 @@ void add_trade(const document_parts& d, section& to) {
     const auto* goal = report::member<record>(d.head, "goal");
     const double elements = number_or(d.head, "elements", NAN);
     report::scatter_chart chart;
-    chart.x = axis_of(std::isfinite(elements) && elements >= 0
-                          ? fmt::format("bits per element, 1 bit = {}",
-                                        bytes_text(static_cast<std::uint64_t>(elements / 8)))
-                          : std::string("bits per element"),
-                      "");
+    chart.x =
+        axis_of(std::isfinite(elements) && elements >= 0
+                    ? fmt::format("bits per element, 1 bit = {}", bytes_text(counted(elements / 8)))
+                    : std::string("bits per element"),
+                "");
     chart.y = axis_of("SQNR", "dB");
     const auto add = [&](const record& r, const std::string& name, const char* group) {
         const auto sqnr = number_of(r, "sqnr_db");

@@ -11,9 +11,12 @@
 
 namespace mx::pages {
 
+std::uint64_t counted(double x) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, report::whole(x)));
+}
+
 std::uint64_t count_of(const report::record& r, std::string_view name) {
-    return static_cast<std::uint64_t>(
-        std::max<std::int64_t>(0, report::whole(number_or(r, name, 0))));
+    return counted(number_or(r, name, 0));
 }
 
 report::record document_head(const std::string& schema) {

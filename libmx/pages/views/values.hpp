@@ -29,7 +29,9 @@ inline report::value real(double x) { return x; }
 inline double number_or(const report::record& r, std::string_view name, double otherwise) {
     return report::number_of(r, name).value_or(otherwise);
 }
-/// The member `name` as a count; 0 if it is missing, negative or not a number.
+/// `x` without its fraction; 0 for NaN and negative numbers, and at most 2^63 - 1.
+std::uint64_t counted(double x);
+/// The member `name` as a count; 0 if it is missing or not a number.
 std::uint64_t count_of(const report::record& r, std::string_view name);
 
 /// The members `schema` and `tool` (name, version), which start every document.

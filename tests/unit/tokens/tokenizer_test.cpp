@@ -407,6 +407,7 @@ TEST_CASE("parts of tokenizer.json that change ids are refused by name", "[token
     has(with("/post_processor/single/1", sound["post_processor"]["single"][0]),
         "its TemplateProcessing puts other tokens than BOS before a text");
     has(with("/post_processor/special_tokens/<s>/ids", json::array({99999})), "<s> is no token");
+    has(with("/post_processor/special_tokens/<s>/ids", json::array({1.0})), "<s> is no token");
     has(with("/added_tokens/0/id", 7), "have one id");
     has(with("/added_tokens/3", {{"id", 2000}, {"content", "<new>"}}),
         "'<new>' has the id 2000, not " + std::to_string(sound["model"]["vocab"].size()));
