@@ -49,7 +49,7 @@ class npz_reader final : public file_reader {
             layout.file = file_->path();
             layout.type = tensor::dtype::other;
             layout.note = "encrypted entries are not read";
-            layout.bytes = entry.size;
+            layout.bytes = entry.packed;  // what it would unpack to is not known to be true
             layout.shape = {0};
         } else {
             const auto head = archive_->head(entry);
