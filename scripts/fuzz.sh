@@ -4,8 +4,8 @@
 # another; docs/security.md has their figures.
 # Usage: fuzz.sh [SECONDS [PROGRAM...]]   run (default: 600 seconds for every program)
 #        fuzz.sh mutations N [PROGRAM...] N seeded mutations of the samples and of build/fuzz/corpus by every
-#                                         program, without libFuzzer: assertions and traps only, 5 to 10
-#                                         times the executions
+#                                         program, without libFuzzer: assertions and traps only, but
+#                                         several times the executions
 #        fuzz.sh counts                   executions, hours and finds of all runs so far, per program
 #        fuzz.sh pack FILE.tar.gz         the smallest corpus with the coverage of build/fuzz/corpus
 #        fuzz.sh unpack FILE.tar.gz       into build/fuzz/corpus

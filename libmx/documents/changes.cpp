@@ -35,10 +35,6 @@ void refuse_measuring(const diff_options& o) {
         given.front().name);
 }
 
-report::value text_or_undefined(const std::string& s) {
-    return s.empty() ? pages::undefined() : pages::text(s);
-}
-
 constexpr std::array change_summary_members =
     std::to_array<report::declared<diff::recipe_changes>>({
         {"recipe", "string", "", [](auto& s) { return s.recipe; }},
@@ -48,11 +44,11 @@ constexpr std::array change_summary_members =
         {"sqnr_fell", "count", "results of lower SQNR", [](auto& s) { return s.fell; }},
         {"largest_fall_db", "amount", "", [](auto& s) { return s.largest_fall; }},
         {"fell_most", "string?", "the tensor; null: none",
-         [](auto& s) { return text_or_undefined(s.fallen); }},
+         [](auto& s) { return pages::text_or_null(s.fallen); }},
         {"sqnr_rose", "count", "results of higher SQNR", [](auto& s) { return s.rose; }},
         {"largest_rise_db", "amount", "", [](auto& s) { return s.largest_rise; }},
         {"rose_most", "string?", "the tensor; null: none",
-         [](auto& s) { return text_or_undefined(s.risen); }},
+         [](auto& s) { return pages::text_or_null(s.risen); }},
         {"sqnr_undefined", "count", "results whose SQNR is defined in one file only",
          [](auto& s) { return s.undefined; }},
     });

@@ -16,10 +16,6 @@
 namespace mx::documents {
 namespace {
 
-report::value text_or_null(const std::string& s) {
-    return s.empty() ? pages::undefined() : pages::text(s);
-}
-
 // A rule about the policy has no comparison of its own.
 report::value symbol_of(const analysis::gate_rule& rule) {
     return rule.compare == nullptr ? pages::undefined() : pages::text(rule.compare->symbol);
@@ -37,7 +33,7 @@ struct judged_rule {
 constexpr std::array gate_rule_members = std::to_array<report::declared<judged_rule>>({
     {"rule", "string", "as given", [](auto& r) { return r.rule.text; }},
     {"class", "string?", "a role, a name, or summary; null: every result",
-     [](auto& r) { return text_or_null(r.rule.subject_text); }},
+     [](auto& r) { return pages::text_or_null(r.rule.subject_text); }},
     {"metric", "string", "", [](auto& r) { return r.rule.metric; }},
     {"comparison", comparisons, "null: the rule policy", [](auto& r) { return symbol_of(r.rule); }},
     {"limit", "number?", "null: the rule policy", [](auto& r) { return limit_of(r.rule); }},
@@ -49,7 +45,7 @@ constexpr std::array gate_rule_members = std::to_array<report::declared<judged_r
     {"undefined", "count", "", [](auto& r) { return r.found.undefined; }},
     {"holds", "boolean", "", [](auto& r) { return r.found.holds(); }},
     {"problem", "string?", "why nothing was checked",
-     [](auto& r) { return text_or_null(r.found.problem); }},
+     [](auto& r) { return pages::text_or_null(r.found.problem); }},
 });
 
 struct ruled_breach {
@@ -58,11 +54,12 @@ struct ruled_breach {
 };
 constexpr std::array breach_members = std::to_array<report::declared<ruled_breach>>({
     {"rule", "string", "", [](auto& b) { return b.rule.text; }},
-    {"file", "string?", "null: a summary", [](auto& b) { return text_or_null(b.of.file); }},
-    {"tensor", "string?", "null: a summary", [](auto& b) { return text_or_null(b.of.tensor); }},
+    {"file", "string?", "null: a summary", [](auto& b) { return pages::text_or_null(b.of.file); }},
+    {"tensor", "string?", "null: a summary",
+     [](auto& b) { return pages::text_or_null(b.of.tensor); }},
     {"recipe", "string", "", [](auto& b) { return b.of.recipe; }},
     {"metric", "string", "",
-     [](auto& b) { return b.of.reached ? pages::text(b.of.reached->of->name) : pages::text(b.rule.metric); }},
+     [](auto& b) { return pages::text(b.of.reached ? b.of.reached->of->name : b.rule.metric); }},
     {"value", "number?", "null: undefined", [](auto& b) { return report::to_value(b.of.figure); }},
     {"finding", "string", "the value, or why the policy says no",
      [](auto& b) { return gate::finding_of(b.of); }},

@@ -288,9 +288,6 @@ struct assigned {
     const std::string& group;
     const plan::plan& p;
 };
-report::value reason_or_null(const std::string& s) {
-    return s.empty() ? pages::undefined() : pages::text(s);
-}
 constexpr std::array assigned_members = std::to_array<report::declared<assigned>>({
     {"file", "@members#file", "", [](auto& t) { return t.of.file; }},
     {"tensor", "@members#tensor", "", [](auto& t) { return t.of.tensor; }},
@@ -300,16 +297,17 @@ constexpr std::array assigned_members = std::to_array<report::declared<assigned>
     {"elements", "count", "", [](auto& t) { return t.elements; }},
     {"bits", "count?", "", [](auto& t) { return t.bits; }},
     {"bits_per_element", "number?", "",
-     [](auto& t) { return t.bits ? pages::real(per_element(*t.bits, t.elements)) : pages::undefined(); }},
+     [](auto&
+            t) { return t.bits ? std::optional(per_element(*t.bits, t.elements)) : std::nullopt; }},
     {"squared_error", "amount", "", [](auto& t) { return t.error; }},
     {"sqnr_db", "number?", "", [](auto& t) { return t.sqnr_db; }},
     {"error_share", "share?", "", [](auto& t) { return error_share(t.error, t.p); }},
     {"verdict", "safe|needs evaluation|no", "the policy's, on the recipe",
      [](auto& t) { return policy::to_string(t.verdict); }},
-    {"reason", "string?", "", [](auto& t) { return reason_or_null(t.reason); }},
+    {"reason", "string?", "", [](auto& t) { return pages::text_or_null(t.reason); }},
     {"group", "string?",
      "the tensors that get the same recipe: of a fused matrix or of --group; null alone",
-     [](auto& t) { return reason_or_null(t.group); }},
+     [](auto& t) { return pages::text_or_null(t.group); }},
 });
 
 report::record_list assignments_of(const candidates& from, const plan::plan& p) {
@@ -344,7 +342,7 @@ report::record_list assignments_of(const candidates& from, const plan::plan& p) 
 constexpr std::array left_out_members = std::to_array<report::declared<plan::left_out_choice>>({
     {"tensor", "@members#tensor", "", [](auto& l) { return l.tensor; }},
     {"recipe", "string?", "null: under every recipe",
-     [](auto& l) { return reason_or_null(l.recipe); }},
+     [](auto& l) { return pages::text_or_null(l.recipe); }},
     {"reason", "string", "", [](auto& l) { return l.reason; }},
 });
 

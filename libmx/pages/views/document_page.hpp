@@ -13,13 +13,12 @@
 namespace mx::pages {
 
 /// Ends a document whose schema has a view: `verdict`, notes of a section, becomes the member
-/// `verdict` of its tail and its first section after those it has; the view follows.
+/// `verdict` of its tail and a section, which the view follows.
 void finish_document(report::document& d, std::vector<std::string> verdict,
                      const view_options& o = {});
 
-/// The page of a document of mx plan, gate, diff (of dumps or of results), eval, layer, gemm, runs
-/// or study, identified by the member `schema` of its head: the verdict, then the view with its
-/// figures. nullopt for other schemas.
+/// The page of a document, identified by the member `schema` of its head: the verdict, then the
+/// view with its figures. nullopt for schemas without a view.
 std::optional<report::document> document_page(const document_parts& d);
 /// The same for a document in memory, with its title.
 report::document document_page(const report::document& d);

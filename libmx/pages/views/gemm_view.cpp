@@ -42,13 +42,6 @@ section operand_section(const document_parts& d) {
     return t;
 }
 
-// The elements that summing gives exactly.
-report::value equal_share(const record& r) {
-    const std::uint64_t finite =
-        count_of(r, "accumulation_elements") - count_of(r, "accumulation_non_finite");
-    return report::share(finite - count_of(r, "accumulation_differing"), finite);
-}
-
 section model_section(const report::record_list& results) {
     section t{
         .heading = "Error by accumulator",
@@ -70,7 +63,7 @@ section model_section(const report::record_list& results) {
                                           report::plural(lost, "element")));
         }
         r.emplace_back("forms", a == b ? a : a + " x " + b);
-        r.emplace_back("equal", equal_share(r));
+        r.emplace_back("equal", exact_share(r));
         if (number_of(r, "total_nrmse") == 0.0) show(r, "total_sqnr_db", "exact");
         t.rows.push_back(std::move(r));
     }

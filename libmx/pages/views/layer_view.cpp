@@ -134,10 +134,7 @@ section accumulator_section(const report::record_list& results) {
         if (twice(r)) continue;
         const std::string transform = text_of(r, "transform");
         if (first.emplace(text_of(r, "stage"), transform).first->second != transform) continue;
-        const std::uint64_t finite =
-            count_of(r, "accumulation_elements") - count_of(r, "accumulation_non_finite");
-        r.emplace_back("equal",
-                       report::share(finite - count_of(r, "accumulation_differing"), finite));
+        r.emplace_back("equal", exact_share(r));
         const products::stage_row* row = stage_of(r);
         r.emplace_back("title", text(row == nullptr ? text_of(r, "stage") : row->title));
         t.rows.push_back(std::move(r));

@@ -140,6 +140,12 @@ std::vector<report::column> columns_of(std::initializer_list<column_of> columns)
     return {columns.begin(), columns.end()};
 }
 
+report::value exact_share(const report::record& r) {
+    const std::uint64_t finite =
+        count_of(r, "accumulation_elements") - count_of(r, "accumulation_non_finite");
+    return report::share(finite - count_of(r, "accumulation_differing"), finite);
+}
+
 void show(report::record& row, std::string_view member, std::string_view as) {
     for (auto& [name, v] : row) {
         if (name == member) v = text(as);

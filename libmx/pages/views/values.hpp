@@ -49,6 +49,9 @@ struct column_of : report::column {
 
 std::vector<report::column> columns_of(std::initializer_list<column_of> columns);
 
+/// Of the results of a product, the share of the elements that summing gives exactly.
+report::value exact_share(const report::record& r);
+
 /// Shows `as` instead of a member if it is present.
 void show(report::record& row, std::string_view member, std::string_view as);
 
@@ -72,5 +75,7 @@ void put(std::vector<report::section>& to, report::section s);
 
 /// Null, which prints as "-" and is empty in CSV.
 inline report::value undefined() { return std::monostate{}; }
+/// Null if the text is empty.
+inline report::value text_or_null(std::string_view s) { return s.empty() ? undefined() : text(s); }
 
 }  // namespace mx::pages
