@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of quantizing a block under an E8M0 scale in exact arithmetic, for host and device. The
 // reference (block_kernel.cpp) executes them element by element, a GPU with one lane for several
-// elements (cuda/segment_body.hpp).
+// elements (cuda/general_body.hpp).
 #pragma once
 
 #include <algorithm>

@@ -2,10 +2,10 @@
 // The kernels' work for the plain recipes of a launch, on the host with its own pointers.
 #pragma once
 
+#include "libmx/codec/cuda/general_body.hpp"
 #include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/codec/cuda/row_body.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
-#include "libmx/codec/cuda/segment_body.hpp"
 
 namespace mx::codec::cuda {
 
@@ -54,12 +54,12 @@ void rows_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
 inline void segment_on_host(const launch& l, std::uint32_t segment, std::uint32_t recipe,
                             const std::uint16_t* marks) {
     const device_recipe& r = l.recipes[recipe];
+    const device_segment& s = l.segments[segment];
+    segment_tally& out = tally_of(l, recipe, segment);
     if (r.parts) {
-        quantize_segment<true>(r.params, l.segments[segment], l.values, r.blocks, *r.totals,
-                               tally_of(l, recipe, segment), marks);
+        quantize_general<plain_scales, plain_lanes, true>(l, r, r.params, s, out, marks);
     } else {
-        quantize_segment<false>(r.params, l.segments[segment], l.values, r.blocks, *r.totals,
-                                tally_of(l, recipe, segment), marks);
+        quantize_general<plain_scales, plain_lanes, false>(l, r, r.params, s, out, marks);
     }
 }
 

@@ -1,28 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// A segment under a recipe that is not plain, by 32 lanes: the steps of general_block.hpp. A lane
-// processes a small block alone, lanes together a larger one: each surveys and encodes its own
-// elements, read as they are stored, and adds them up (lane_totals.hpp).
+// A segment by 32 lanes: the steps of plain_block.hpp or, if the recipe is not plain, of
+// general_block.hpp. A lane processes a small block alone, lanes together a larger one: each
+// surveys and encodes its own elements, read as they are stored, and adds them up
+// (lane_totals.hpp).
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
+#include "libmx/base/half.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/codec/cuda/lane_group.hpp"
 #include "libmx/codec/cuda/lane_totals.hpp"
-#include "libmx/codec/cuda/segment_body.hpp"
+#include "libmx/codec/cuda/segment_blocks.hpp"
 #include "libmx/codec/general_block.hpp"
+#include "libmx/codec/plain_block.hpp"
 
 namespace mx::codec::cuda {
+
+/// The family of plain recipes, beside those of general_block.hpp.
+struct plain_scales {
+    using params = plain_params;
+    struct scale {
+        bool counts;  ///< its elements are quantized; else the block is poisoned
+        int exponent;
+        float offset;
+    };
+};
+/// Lanes to a block under a plain recipe: neighbouring lanes read neighbouring elements.
+inline constexpr int plain_lanes = 8;
+
 namespace detail {
 
-// A segment, its recipe, and where its values are.
-struct general_work {
-    const block_params& p;
+template <typename Family>
+inline constexpr bool is_plain = std::is_same_v<Family, plain_scales>;
+
+// A segment, the parameters of its recipe, and where its values are.
+template <typename Params>
+struct segment_work {
+    const Params& p;
     device_segment s;
     device_values values;
 };
+using plain_work = segment_work<plain_params>;
+using general_work = segment_work<block_params>;
 
 // A block and its scale.
 template <typename Family>
@@ -40,9 +63,10 @@ struct lane_element {
 };
 
 // Calls what(element) for every `step`th element of a block from `begin` on, before `end`.
-template <typename What>
-MX_HD inline void for_elements(const general_work& w, const lane_window& b, std::uint32_t begin,
-                               std::uint32_t end, std::uint32_t step, What&& what) {
+template <typename Params, typename What>
+MX_HD inline void for_elements(const segment_work<Params>& w, const lane_window& b,
+                               std::uint32_t begin, std::uint32_t end, std::uint32_t step,
+                               What&& what) {
     if (begin >= end) return;
     std::uint32_t row = b.rows == 1 ? 0 : begin / b.cols;
     std::uint32_t col = begin - row * b.cols;
@@ -56,14 +80,17 @@ MX_HD inline void for_elements(const general_work& w, const lane_window& b, std:
 }
 
 // The same for the elements of a lane.
-template <int lanes, typename What>
-MX_HD inline void for_own(const general_work& w, const lane_window& b, int lane, What&& what) {
+template <int lanes, typename Params, typename What>
+MX_HD inline void for_own(const segment_work<Params>& w, const lane_window& b, int lane,
+                          What&& what) {
     for_elements(w, b, static_cast<std::uint32_t>(lane % lanes), b.size, lanes, what);
 }
 
-MX_HD inline std::uint32_t draw_of(const general_work& w, const lane_element& e) {
-    if (w.p.mode.how != format::rounding::stochastic) return 0;
-    return base::random_u32({w.p.seed, w.s.tensor_id}, e.index);
+template <typename Params>
+MX_HD inline std::uint32_t draw_of(const segment_work<Params>& w, const lane_element& e) {
+    const plain_params& p = w.p;
+    if (p.mode.how != format::rounding::stochastic) return 0;
+    return base::random_u32({p.seed, w.s.tensor_id}, e.index);
 }
 
 // The sign of the sum over the lanes of a block.
@@ -304,6 +331,109 @@ MX_HD inline void add_part(const format::element_params& f, const general_tally&
     to.max_error = std::max(to.max_error, own.max_error);
 }
 
+// The same steps for plain recipes.
+
+struct plain_tally {
+    element_tally elements;
+    double max_error = 0;
+    bool counts = false;
+};
+
+// Merges the surveys of a block's lanes.
+template <int lanes>
+MX_HD inline void merge_surveys(bool with_range, per_lane<block_survey>& seen) {
+    per_lane<bool> special;
+    over_block<lanes>(seen, &block_survey::amax, larger{});
+    each([&](int lane) { special[lane] = seen[lane].amax >= base::f32_infinity; });
+    over_block<lanes>(seen, &block_survey::least,
+                      [](std::uint32_t a, std::uint32_t c) { return a < c ? a : c; });
+    if (any(special)) {
+        over_block<lanes>(seen, &block_survey::nan, plus{});
+        over_block<lanes>(seen, &block_survey::inf, plus{});
+    }
+    if (with_range) {
+        over_block<lanes>(seen, &block_survey::low, [](float a, float c) { return c < a ? c : a; });
+        over_block<lanes>(seen, &block_survey::high,
+                          [](float a, float c) { return c > a ? c : a; });
+    }
+}
+
+template <int lanes>
+MX_HD inline void choose_scales(const plain_work& w, per_lane<scaled_block<plain_scales>>& b,
+                                per_lane<block::block_stats>& stats, per_lane<int>& exponent) {
+    per_lane<block_survey> seen;
+    per_lane<std::uint32_t> ruled;
+    each([&](int lane) {
+        block_survey own;
+        for_own<lanes>(w, b[lane].at, lane, [&](const lane_element& e) { own.add(e.x); });
+        seen[lane] = own;
+    });
+    merge_surveys<lanes>(w.p.has_offset, seen);
+    each([&](int lane) {
+        plain_scales::scale& own = b[lane].scale;
+        own.counts =
+            b[lane].at.size != 0 && begin_block(w.p, seen[lane], b[lane].at.size, stats[lane]);
+        own.offset = base::float_from_half(stats[lane].offset);
+        ruled[lane] = seen[lane].amax;
+        if (!w.p.has_offset || !own.counts) return;
+        ruled[lane] = w.p.range == range_kind::half ? base::bits_of(half_range(seen[lane])) : 0u;
+    });
+    if (w.p.has_offset && w.p.range == range_kind::max) {
+        each([&](int lane) {
+            const plain_scales::scale& own = b[lane].scale;
+            if (!own.counts) return;
+            for_own<lanes>(w, b[lane].at, lane, [&](const lane_element& e) {
+                ruled[lane] = larger{}(ruled[lane], distance_bits(e.x, own.offset));
+            });
+        });
+        over_block<lanes>(ruled, larger{});
+    }
+    each([&](int lane) {
+        plain_scales::scale& own = b[lane].scale;
+        own.counts = own.counts && choose_scale(w.p, seen[lane], ruled[lane], stats[lane]);
+        own.exponent = scale_exponent(stats[lane]);
+        exponent[lane] = own.counts ? exponent_of(seen[lane].amax) : no_exponent;
+    });
+}
+
+template <int lanes, bool parts>
+MX_HD inline void encode_plain(const plain_work& w, const block_results& to,
+                               const scaled_block<plain_scales>& b, int lane,
+                               lane_totals<parts>& sums, plain_tally& tally) {
+    std::uint8_t* const codes =
+        to.codes == nullptr ? nullptr : to.codes + (w.s.first_block + b.at.index) * to.stride;
+    tally.counts = b.scale.counts;
+    if (!b.scale.counts) {
+        for_own<lanes>(w, b.at, lane, [&](const lane_element& e) {
+            if (codes != nullptr) codes[e.position] = w.p.poisoned_code;
+        });
+        return;
+    }
+    const element_encoder encoder(w.p, b.scale.exponent, b.scale.offset);
+    for_own<lanes>(w, b.at, lane, [&](const lane_element& e) {
+        const auto one = encoder.encode(e.x, draw_of(w, e), tally.elements);
+        if (codes != nullptr) codes[e.position] = one.code;
+        const block::exact_value d{b.scale.offset, one.product};
+        tally.max_error = larger{}(tally.max_error, std::fabs(error_of(e.x, d.offset, d.product)));
+        sums.add(e.x, d, one.part, parts);
+    });
+}
+
+MX_HD inline void add_part(const format::element_params& f, const plain_tally& own,
+                           const element_tally& whole, bool first, block::block_stats& stats,
+                           segment_tally& to) {
+    if (!first) {
+        to.max_error = larger{}(to.max_error, own.max_error);
+        return;
+    }
+    if (own.counts) whole.finish(f, stats);
+    stats.sum.max_error = own.max_error;
+    cuda::add_block(to, stats);
+}
+
+template <typename Family>
+using tally_under = std::conditional_t<is_plain<Family>, plain_tally, general_tally>;
+
 }  // namespace detail
 
 /// Writes the result of bumps_of_row for the grid rows of a segment with blocks of one row to where
@@ -337,30 +467,31 @@ void with_lanes(std::uint64_t size, Run&& run) {
     }
 }
 
-/// Quantizes a segment with the same bytes as the reference, `lanes` lanes to a block. Called by
-/// all lanes of a warp; one of them writes `out`. `p` has the recipe's parameters. With `marks`,
-/// for one lane to a block only, only the marked blocks, which it adds to `out`: see
-/// quantize_segment.
-template <typename Family, int lanes>
-MX_HD inline void quantize_general(const launch& l, const general_recipe& r, const block_params& p,
+/// Quantizes a segment with the same bytes as the reference, `lanes` lanes to a block, with the
+/// parts of the squared error if `parts` is set and, unless it is plain, the recipe asks for them;
+/// adds the sums to those of the recipe. Called by all lanes of a warp; one of them writes `out`.
+/// `p` has the recipe's parameters. With `marks`, only the marked blocks, which it adds to `out`,
+/// where all elements and blocks are counted already.
+template <typename Family, int lanes, bool parts = true, typename Recipe, typename Params>
+MX_HD inline void quantize_general(const launch& l, const Recipe& r, const Params& p,
                                    const device_segment& s, segment_tally& out,
                                    const std::uint16_t* marks) {
     using namespace detail;
-    const general_work w{p, s, l.values};
-    constexpr std::uint32_t at_once = lane_count / lanes;
+    const segment_work<Params> w{p, s, l.values};
+    constexpr std::uint32_t at_once = lane_count / lanes, in_word = blocks_per_mark;
+    constexpr std::uint32_t all = at_once == 32 ? ~0u : (1u << at_once % 32) - 1u;
     const auto round = [&](std::uint32_t first, auto& tally, auto& sums) {
         std::uint32_t wanted = ~0u;
-        if (lanes == 1 && marks != nullptr) {
-            constexpr std::uint32_t in_word = blocks_per_mark;
-            wanted = marks[first / in_word];
-            if (first + in_word < blocks_of(s))
+        if (marks != nullptr) {
+            wanted = static_cast<std::uint32_t>(marks[first / in_word]) >> first % in_word;
+            if (at_once > in_word && first + in_word < blocks_of(s))
                 wanted |= static_cast<std::uint32_t>(marks[first / in_word + 1]) << in_word;
-            if (wanted == 0) return;
+            if ((wanted & all) == 0) return;
         }
         per_lane<scaled_block<Family>> b;
         per_lane<block::block_stats> stats;
         per_lane<int> exponent;
-        per_lane<general_tally> counted;
+        per_lane<tally_under<Family>> counted;
         per_lane<element_tally> whole;
         each([&](int lane) {
             b[lane] = {};
@@ -370,15 +501,23 @@ MX_HD inline void quantize_general(const launch& l, const general_recipe& r, con
             stats[lane] = {};
             counted[lane] = {};
         });
-        choose_scales<Family, lanes>(w, b, stats, exponent);
+        if constexpr (is_plain<Family>) {
+            choose_scales<lanes>(w, b, stats, exponent);
+        } else {
+            choose_scales<Family, lanes>(w, b, stats, exponent);
+        }
         aim(sums, exponent);
         each([&](int lane) {
-            const lane_window& at = b[lane].at;
-            // Of the first block in the row: these blocks have one row.
-            const std::uint64_t row = w.s.first_block + at.index - at.col / w.s.block_cols;
-            encode_general<Family, lanes>(w, r, b[lane],
-                                          p.bumps ? l.raised + row * l.stride : nullptr, lane,
-                                          sums[lane], counted[lane]);
+            if constexpr (is_plain<Family>) {
+                encode_plain<lanes, parts>(w, r.blocks, b[lane], lane, sums[lane], counted[lane]);
+            } else {
+                const lane_window& at = b[lane].at;
+                // Of the first block in the row: these blocks have one row.
+                const std::uint64_t row = w.s.first_block + at.index - at.col / w.s.block_cols;
+                encode_general<Family, lanes>(w, r, b[lane],
+                                              p.bumps ? l.raised + row * l.stride : nullptr, lane,
+                                              sums[lane], counted[lane]);
+            }
             whole[lane] = counted[lane].elements;
         });
         over_block<lanes>(whole, merged{});
@@ -390,7 +529,7 @@ MX_HD inline void quantize_general(const launch& l, const general_recipe& r, con
             if (one) r.blocks.put(w.s.first_block + at.index, stats[lane]);
         });
     };
-    for_rounds<true>(w.s, at_once, *r.totals, out, marks != nullptr, round);
+    for_rounds<parts>(w.s, at_once, *r.totals, out, marks != nullptr, round);
 }
 
 }  // namespace mx::codec::cuda

@@ -3,9 +3,9 @@
 
 #include <cuda_runtime.h>
 
+#include "libmx/codec/cuda/general_body.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
-#include "libmx/codec/cuda/segment_body.hpp"
 #include "libmx/codec/cuda/shared_params.cuh"
 
 namespace mx::codec::cuda {
@@ -38,12 +38,13 @@ __global__ void __launch_bounds__(warps_per_block* lane_count, 3)
         copy_to_shared(recipe.params, shared[warp]);
         const std::uint16_t* const marks = marked ? marks_of(l, r, s) : nullptr;
         segment_tally& out = tally_of(l, r, s);
+        const plain_params& p = shared[warp];
         if (recipe.parts) {
-            quantize_segment<true>(shared[warp], l.segments[s], l.values, recipe.blocks,
-                                   *recipe.totals, out, marks);
+            quantize_general<plain_scales, plain_lanes, true>(l, recipe, p, l.segments[s], out,
+                                                              marks);
         } else {
-            quantize_segment<false>(shared[warp], l.segments[s], l.values, recipe.blocks,
-                                    *recipe.totals, out, marks);
+            quantize_general<plain_scales, plain_lanes, false>(l, recipe, p, l.segments[s], out,
+                                                               marks);
         }
     }
 }

@@ -12,7 +12,7 @@
 
 #include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/cuda/row_values.hpp"
-#include "libmx/codec/cuda/segment_body.hpp"
+#include "libmx/codec/cuda/segment_blocks.hpp"
 
 namespace mx::codec::cuda {
 

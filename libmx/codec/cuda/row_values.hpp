@@ -11,7 +11,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/codec/cuda/lane_totals.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
-#include "libmx/codec/cuda/segment_body.hpp"
+#include "libmx/codec/cuda/segment_blocks.hpp"
 
 #if defined(__CUDACC__)
 #include <cuda_bf16.h>
