@@ -71,7 +71,8 @@ std::vector<training_rate> measure_model_throughput(
     progress.add_parts(request.threads.size());
     std::vector<training_rate> rates;
     for (const int threads : request.threads) {
-        lab::execution_context on(threads, request.backend);
+        lab::execution_context with(threads, request.backend);
+        lab::execution_context& on = with.host();
         std::optional<double> product;
         std::array<std::optional<double>, evaluated.size()> least;
         const auto keep = [](std::optional<double>& to, double took) {

@@ -10,6 +10,7 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/bench/rounds.hpp"
+#include "libmx/lab/array.hpp"
 #include "libmx/lab/product.hpp"
 #include "libmx/lab/training.hpp"
 
@@ -53,9 +54,9 @@ class contestant {
     contestant(const workload& w, int threads, std::string_view backend)
         : of_(w), threads_(threads), on_(threads, backend) {
         if (w.runs == 0) {
-            a_ = varied(w.rows * w.depth);
-            b_ = varied(w.columns * w.depth);
-            c_.resize(w.rows * w.columns);
+            a_.put(on_, std::span<const float>(varied(w.rows * w.depth)));
+            b_.put(on_, std::span<const float>(varied(w.columns * w.depth)));
+            c_.room_for(on_, w.rows * w.columns);
             multiply_adds_ = static_cast<double>(w.rows) * static_cast<double>(w.columns) *
                              static_cast<double>(w.depth);
             return;
@@ -84,6 +85,7 @@ class contestant {
             if (runs_.empty()) {
                 lab::multiply(on_, {a_.data(), of_.rows, of_.depth},
                               {b_.data(), of_.columns, of_.depth}, c_.data());
+                on_.wait();
             } else if (runs_.size() == 1) {
                 runs_.front()->step();
             } else {
@@ -104,7 +106,7 @@ class contestant {
     const workload& of_;
     int threads_;
     lab::execution_context on_;
-    std::vector<float> a_, b_, c_;
+    lab::array a_, b_, c_;
     std::vector<std::unique_ptr<lab::training>> runs_;
     double multiply_adds_ = 0;
     std::optional<double> least_;

@@ -252,7 +252,7 @@ class run {
         auto made = std::make_unique<head_operands>();
         const std::vector<float> read = model_.read(head);
         const std::vector<T> w(read.begin(), read.end());
-        base::aligned_buffer<T> buffer;
+        lab::array_of<T> buffer;
         const T* const q =
             net.quantized(of_w, how.rotations[0], name, {}, w.data(), w.size() / d, d, buffer);
         made->w.assign(q, q + w.size());

@@ -45,6 +45,7 @@ void gradients_of_outputs(const model_weights& model, lab::execution_context& on
             net = std::make_unique<lab::language_network>(
                 lab::language_shape_of(model.shape(), rows, model.path()));
             if (values.empty()) values = net->values_of(model);
+            gradients.resize(values.size());
         }
         const std::uint32_t* const ids = request.tokens.data() + w.begin;
         net->forward(on, plain, values, ids, ids + 1, rows, 0, 1);

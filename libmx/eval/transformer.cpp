@@ -54,7 +54,7 @@ template <typename T>
 const T* quantized_rows(lab::execution_context& on, const lab::operand_rule& rule,
                         const transform::rotation& rotate, std::uint64_t draws, const T* x,
                         std::size_t rows, std::size_t cols, base::aligned_buffer<float>& narrow,
-                        base::aligned_buffer<T>& buffer) {
+                        lab::array_of<T>& buffer) {
     if (!rule.recipe && rotate.what == transform::kind::none) return x;
     if constexpr (sizeof(T) == sizeof(float)) {
         return lab::quantized(on, rule, rotate, {x, rows, cols, {0, draws}}, lab::axis::last,
@@ -114,7 +114,8 @@ std::vector<float> read_by_threads(const lab::execution_context& on, const model
 template <typename T>
 struct transformer<T>::worker {
     lab::execution_context on;
-    base::aligned_buffer<T> q, k, v, p, o, quantized;
+    base::aligned_buffer<T> q, k, v, p, o;
+    lab::array_of<T> quantized;
     base::aligned_buffer<float> narrow;
     explicit worker(std::string_view backend) : on(1, backend) {}
 };
@@ -222,8 +223,7 @@ void transformer<T>::normalize(role what, const T* x, std::size_t rows, std::siz
 template <typename T>
 const T* transformer<T>::quantized(const lab::operand_rule& rule, const transform::rotation& rotate,
                                    const std::string& name, const token_batch& b, const T* x,
-                                   std::size_t rows, std::size_t cols,
-                                   base::aligned_buffer<T>& buffer) {
+                                   std::size_t rows, std::size_t cols, lab::array_of<T>& buffer) {
     const std::uint64_t draws = base::tensor_id(name) ^ (b.number * odd);
     return quantized_rows(on_, rule, rotate, draws, x, rows, cols, narrow_, buffer);
 }
@@ -247,7 +247,7 @@ const lab::packed_operand<T>& transformer<T>::weight_of(const lab::precision& p,
         round_all(on_, p.vector_forward, values.size(), values.data());
         from = values.data();
     }
-    base::aligned_buffer<T> buffer;
+    lab::array_of<T> buffer;
     const T* const q =
         quantized(rule, p.rotations[0], model_.name(where), {}, from, rows, cols, buffer);
     lab::pack(on_, lab::operand_view_of<T>{q, rows, cols, false}, at->second);

@@ -71,7 +71,7 @@ class transformer {
     /// float32 first. `x` itself if the rule does nothing, else in `buffer`.
     const T* quantized(const lab::operand_rule& rule, const transform::rotation& rotate,
                        const std::string& name, const token_batch& b, const T* x, std::size_t rows,
-                       std::size_t cols, base::aligned_buffer<T>& buffer);
+                       std::size_t cols, lab::array_of<T>& buffer);
     /// The product of a linear layer of the block with inputs `x`, its bias left out; `inputs`:
     /// whether the arm's rule for inputs applies.
     void multiply(const arm& how, const place& where, const token_batch& b, std::size_t rows,
@@ -120,8 +120,8 @@ class transformer {
     std::vector<float> router_;
     std::vector<std::unique_ptr<worker>> workers_;
     // Scratch, valid until the next call.
-    base::aligned_buffer<T> x_, q_, k_, v_, o_, y_, gate_, up_, rounded_x_, quantized_x_,
-        quantized_kv_, probabilities_;
+    base::aligned_buffer<T> x_, q_, k_, v_, o_, y_, gate_, up_, rounded_x_, probabilities_;
+    lab::array_of<T> quantized_x_, quantized_kv_;
     base::aligned_buffer<float> narrow_;
     // The last input that was quantized, how, and the result.
     const T* input_ = nullptr;

@@ -228,7 +228,7 @@ void laboratory::measure_errors(std::vector<finding>& all) const {
             if (curve_of(baseline, seed).life.unstable) continue;
             const fs::path dump = fs::path(folder_of(baseline, seed)) /
                                   fmt::format("dump-{:06}.safetensors", plan_.request.steps);
-            const operand_error one = error_of(on, lab::tensor_file(dump.string()), layers,
+            const operand_error one = error_of(on.host(), lab::tensor_file(dump.string()), layers,
                                                f.of.varied, rule, plan_.seeds[seed]);
             sum.rmse_over_rms += one.rmse_over_rms;
             sum.rmse_over_amax += one.rmse_over_amax;

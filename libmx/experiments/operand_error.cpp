@@ -31,7 +31,7 @@ operand_error error_of(lab::execution_context& on, const lab::tensor_file& dump,
                        const lab::operand_rule& rule, std::uint64_t seed) {
     operand_error sum;
     double tensors = 0, all_squares = 0, all_errors = 0;
-    base::aligned_buffer<float> room;
+    lab::array buffer;
     for (const std::string& name : dump.names()) {
         if (!name.ends_with(weight_suffix)) continue;
         const std::string layer = name.substr(0, name.size() - weight_suffix.size());
@@ -47,7 +47,7 @@ operand_error error_of(lab::execution_context& on, const lab::tensor_file& dump,
             x.data(), x.size() / cols, cols, {seed, base::tensor_id("experiments." + tensor)}};
         const transform::rotation rotate =
             rule.recipe ? rule.recipe->rotation() : transform::rotation{};
-        const float* const q = lab::quantized_copy(on, rule, rotate, m, lab::axis::last, room);
+        const float* const q = lab::quantized_copy(on, rule, rotate, m, lab::axis::last, buffer);
         double squares = 0, errors = 0, product = 0, amax = 0;
         for (std::size_t i = 0; i < x.size(); ++i) {
             const auto value = static_cast<double>(x[i]), becomes = static_cast<double>(q[i]);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libmx/base/aligned.hpp"
+#include "libmx/lab/array.hpp"
 #include "libmx/lab/execution_context.hpp"
 #include "libmx/llm/model_shape.hpp"
 
@@ -29,7 +30,8 @@ struct attention_shape {
 /// / 2) by the angle p base^(-2 i / size), scaled (Su et al., arXiv 2104.09864; halves paired as in
 /// Llama's weights of transformers). Each product is a chain of float32 fused multiply-adds in
 /// ascending order of the summation index over all tokens of the sequence; masked tokens add +0.
-/// Softmax as in simd::kernels. The backward pass recomputes the attention weights.
+/// Softmax as in simd::kernels. The backward pass recomputes the attention weights. Arrays are
+/// where the context computes.
 class attention {
   public:
     /// `size` must be even, and `key_heads` must divide `heads`.
@@ -56,17 +58,35 @@ class attention {
         explicit worker(std::string_view backend) : on(1, backend) {}
     };
     struct head_buffers;
+    void forward_here(execution_context& on, std::size_t tokens, const float* q, const float* k,
+                      const float* v, float* o);
+    void backward_here(execution_context& on, std::size_t tokens, const float* q, const float* k,
+                       const float* v, const float* d_o, float* dq, float* dk, float* dv);
+    struct heads_there;
+    heads_there gather_there(execution_context& on, std::size_t sequences, const float* q,
+                             const float* k, const float* v);
+    void forward_there(execution_context& on, std::size_t sequences, const float* q, const float* k,
+                       const float* v, float* o);
+    void backward_there(execution_context& on, std::size_t sequences, const float* q,
+                        const float* k, const float* v, const float* d_o, float* dq, float* dk,
+                        float* dv);
+    template <typename Work>
+    void by_sequences(std::size_t tokens, Work&& work) const;
     head_buffers buffers_of(worker& by) const;
     worker& worker_of(int thread) const { return *workers_[static_cast<std::size_t>(thread)]; }
     void prepare(const execution_context& on);
     void weigh(worker& by, const head_buffers& r) const;
-    void gather(const float* x, std::size_t width, std::size_t head, bool turned, float* to) const;
-    void scatter(const float* x, std::size_t width, std::size_t head, bool turned, float* to) const;
+    void gather(const simd::kernels& by, const float* x, std::size_t width, std::size_t head,
+                bool turned, float* to) const;
+    void scatter(const simd::kernels& by, const float* x, std::size_t width, std::size_t head,
+                 bool turned, float* to) const;
 
     attention_shape shape_;
     float scale_;
-    std::vector<float> cosine_, sine_;  // context x size / 2
+    mirrored cosine_, sine_;  // context x size / 2
     std::vector<std::unique_ptr<worker>> workers_;
+    // Scratch on a device: rows of heads, and the weights of each head with their gradients.
+    array q_, k_, v_, o_, sum_, p_, d_;
 };
 
 }  // namespace mx::lab

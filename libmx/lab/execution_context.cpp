@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/lab/execution_context.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/codec/backends.hpp"
-#include "libmx/lab/cuda/device_products.hpp"
+#include "libmx/lab/cuda/device_arrays.hpp"
 
 namespace mx::lab {
 
@@ -21,7 +24,7 @@ bool is_device(std::string_view backend) {
 execution_context::execution_context(int threads, std::string_view backend, base::notices* notices)
     : kernels_(&simd::best()), threads_(base::thread_count(threads)), notices_(notices) {
     if (is_device(backend)) {
-        device_ = cuda::make_products();
+        device_ = cuda::make_arrays();
     } else {
         kernels_ = &simd::named(backend);
     }
@@ -29,7 +32,7 @@ execution_context::execution_context(int threads, std::string_view backend, base
     for (int i = 0; i < threads_; ++i) quantizers_.push_back(by.make_quantizer());
 }
 
-execution_context::execution_context(int threads, std::unique_ptr<cuda::device_products> device,
+execution_context::execution_context(int threads, std::unique_ptr<cuda::device_arrays> device,
                                      base::notices* notices)
     : execution_context(threads, std::string_view(), notices) {
     device_ = std::move(device);
@@ -41,7 +44,34 @@ execution_context::~execution_context() = default;
 void execution_context::leave_device(const base::cuda::no_room& short_of) {
     if (notices_ == nullptr) throw short_of;
     notices_->once("training", base::cuda::went_elsewhere(short_of, kernels_->name));
-    device_.reset();
+    left_ = std::move(device_);
+}
+
+execution_context& execution_context::host() {
+    if (device_ == nullptr) return *this;
+    if (!host_) host_ = std::make_unique<execution_context>(threads_, kernels_->name, notices_);
+    return *host_;
+}
+
+void execution_context::note_copies(std::string_view what) const {
+    if (device_ == nullptr || notices_ == nullptr) return;
+    notices_->detail(fmt::format("backend {} computes {}, with copies from and to the GPU",
+                                 kernels_->name, what));
+}
+
+void execution_context::wait() const {
+    if (device_ != nullptr) device_->wait();
+}
+
+void execution_context::run(const job& what, std::size_t count) const {
+    if (device_ != nullptr) return device_->run(what, count);
+    if (count == 0) return;
+    std::visit(
+        [&](const auto& j) {
+            split(count, j.least(),
+                  [&](std::size_t begin, std::size_t end, int) { j(*kernels_, begin, end); });
+        },
+        what);
 }
 
 void execution_context::split(

@@ -149,7 +149,7 @@ double language_network::floats_kept(std::size_t tokens) const {
     return static_cast<double>(shape_.depth) * block + shared + 4 * n * widest;
 }
 
-linear_layer language_network::linear(const parameter& w, const std::vector<float>& values,
+linear_layer language_network::linear(const parameter& w, std::span<const float> values,
                                       const parameter* bias) const {
     const auto index = static_cast<std::size_t>(&w - list_.all().data());
     return {names_[index],
@@ -160,7 +160,7 @@ linear_layer language_network::linear(const parameter& w, const std::vector<floa
             bias == nullptr ? nullptr : of(values, *bias)};
 }
 
-norm_layer language_network::norm(const parameter& gain, const std::vector<float>& values) const {
+norm_layer language_network::norm(const parameter& gain, std::span<const float> values) const {
     const auto index = static_cast<std::size_t>(&gain - list_.all().data());
     // Heads are normed one by one if the gain is of one head.
     const auto& heads = attention_.shape();
@@ -197,10 +197,11 @@ std::vector<float> language_network::values_of(const llm::model_weights& model) 
 }
 
 float language_network::forward(execution_context& on, const precision& how,
-                                const std::vector<float>& values, const std::uint32_t* ids,
+                                std::span<const float> values, const std::uint32_t* ids,
                                 const std::uint32_t* target, std::size_t tokens, std::uint64_t seed,
                                 std::uint64_t step, const layer_observer* observer) {
-    ids_ = ids;
+    ids_.put(on, std::span(ids, tokens));
+    target_.put(on, std::span(target, tokens));
     tokens_ = tokens;
     seed_ = seed;
     step_ = step;
@@ -208,21 +209,19 @@ float language_network::forward(execution_context& on, const precision& how,
     const std::size_t narrow = tokens * shape_.width, wide = tokens * shape_.hidden();
     const std::size_t queries = tokens * attention_.shape().width();
     const std::size_t keys = tokens * attention_.shape().key_width();
-    float* const a = a_.room_for(narrow);
-    float* const y = y_.room_for(narrow);
-    lookup_forward(on, of(values, list_.all().front()), ids, tokens, shape_.width, a);
+    float* const a = a_.room_for(on, narrow);
+    float* const y = y_.room_for(on, narrow);
+    lookup_forward(on, of(values, list_.all().front()), ids_.data(), tokens, shape_.width, a);
     for (std::size_t i = 0; i < shape_.depth; ++i) {
         block_state& b = blocks_[i];
-        const auto project = [&](role r, const float* x, base::aligned_buffer<float>& to,
-                                 std::size_t count) {
-            linear_forward(c, linear(at(i, r), values), x, to.room_for(count));
+        const auto project = [&](role r, const float* x, array& to, std::size_t count) {
+            linear_forward(c, linear(at(i, r), values), x, to.room_for(on, count));
         };
-        const auto project_heads = [&](role r, role bias, base::aligned_buffer<float>& to,
-                                       std::size_t count) {
+        const auto project_heads = [&](role r, role bias, array& to, std::size_t count) {
             const parameter* const own = shape_.query_bias ? &at(i, bias) : nullptr;
-            linear_forward(c, linear(at(i, r), values, own), b.n.data(), to.room_for(count));
+            linear_forward(c, linear(at(i, r), values, own), b.n.data(), to.room_for(on, count));
         };
-        norm_forward(c, norm(at(i, role::attention_norm), values), a, b.n.room_for(narrow),
+        norm_forward(c, norm(at(i, role::attention_norm), values), a, b.n.room_for(on, narrow),
                      b.in_kept);
         project_heads(role::query, role::query_bias, b.q, queries);
         project_heads(role::key, role::key_bias, b.k, keys);
@@ -232,43 +231,45 @@ float language_network::forward(execution_context& on, const precision& how,
                          b.q_kept);
             norm_forward(c, norm(at(i, role::key_norm), values), b.k.data(), b.k.data(), b.k_kept);
         }
-        attention_.forward(on, tokens, b.q.data(), b.k.data(), b.v.data(), b.o.room_for(queries));
+        attention_.forward(on, tokens, b.q.data(), b.k.data(), b.v.data(),
+                           b.o.room_for(on, queries));
         const parameter* const bias = shape_.output_bias ? &at(i, role::output_bias) : nullptr;
         linear_forward(c, linear(at(i, role::output), values, bias), b.o.data(), y);
         add(on, a, y, narrow, a);
-        norm_forward(c, norm(at(i, role::mlp_norm), values), a, b.m.room_for(narrow), b.mlp_kept);
+        norm_forward(c, norm(at(i, role::mlp_norm), values), a, b.m.room_for(on, narrow),
+                     b.mlp_kept);
         project(role::up, b.m.data(), b.u, wide);
         if (gated()) project(role::gate, b.m.data(), b.g, wide);
-        activation_forward(c, shape_.phi, tokens, shape_.hidden(), b.u.data(), b.h.room_for(wide),
-                           b.g.data());
+        activation_forward(c, shape_.phi, tokens, shape_.hidden(), b.u.data(),
+                           b.h.room_for(on, wide), b.g.data());
         linear_forward(c, linear(at(i, role::down), values), b.h.data(), y);
         add(on, a, y, narrow, a);
     }
-    norm_forward(c, norm(last_norm(), values), a, last_.room_for(narrow), last_kept_);
-    float* const logits = logits_.room_for(tokens * shape_.vocabulary);
+    norm_forward(c, norm(last_norm(), values), a, last_.room_for(on, narrow), last_kept_);
+    float* const logits = logits_.room_for(on, tokens * shape_.vocabulary);
     linear_forward(c, linear(head(), values), last_.data(), logits);
-    return cross_entropy_loss(on, logits, target, tokens, shape_.vocabulary,
-                              d_logits_.room_for(tokens * shape_.vocabulary));
+    return cross_entropy_loss(on, logits, target_.data(), tokens, shape_.vocabulary,
+                              d_logits_.room_for(on, tokens * shape_.vocabulary));
 }
 
 void language_network::backward(execution_context& on, const precision& how,
-                                const std::vector<float>& values, std::vector<float>& gradients,
+                                std::span<const float> values, std::span<float> gradients,
                                 const layer_observer* observer) {
-    gradients.assign(list_.size(), 0.0f);
+    on.run(jobs::fill{{}, 0.0f, gradients.data()}, list_.size());
     const layer_context c = context(on, how, observer);
     const std::size_t narrow = tokens_ * shape_.width, wide = tokens_ * shape_.hidden();
     const std::size_t queries = tokens_ * attention_.shape().width();
     const std::size_t keys = tokens_ * attention_.shape().key_width();
-    float* const da = y_.room_for(narrow);      // gradient of the residual stream
-    float* const dx = d_x_.room_for(narrow);    // gradient of a branch's input
-    float* const part = d_y_.room_for(narrow);  // one of several gradients that add up to it
-    float* const dq = d_q_.room_for(queries);
-    float* const d_o = d_o_.room_for(queries);  // and that of q or k before its norm
-    float* const dk = d_k_.room_for(keys);
-    float* const dv = d_v_.room_for(keys);
-    float* const dh = d_h_.room_for(wide);
-    float* const du = d_u_.room_for(wide);
-    float* const dg = gated() ? d_g_.room_for(wide) : nullptr;
+    float* const da = y_.room_for(on, narrow);      // gradient of the residual stream
+    float* const dx = d_x_.room_for(on, narrow);    // gradient of a branch's input
+    float* const part = d_y_.room_for(on, narrow);  // one of several gradients that add up to it
+    float* const dq = d_q_.room_for(on, queries);
+    float* const d_o = d_o_.room_for(on, queries);  // and that of q or k before its norm
+    float* const dk = d_k_.room_for(on, keys);
+    float* const dv = d_v_.room_for(on, keys);
+    float* const dh = d_h_.room_for(on, wide);
+    float* const du = d_u_.room_for(on, wide);
+    float* const dg = gated() ? d_g_.room_for(on, wide) : nullptr;
     const auto undo = [&](const parameter& w, const float* x, const float* dy, float* to,
                           const parameter* bias = nullptr) {
         linear_backward(c, linear(w, values), x, dy, to, of(gradients, w),
@@ -312,7 +313,7 @@ void language_network::backward(execution_context& on, const precision& how,
         undo_norm(at(i, role::attention_norm), b.in_kept, dx, part);
         add(on, da, part, narrow, da);
     }
-    lookup_backward(on, da, ids_, tokens_, shape_.width, of(gradients, list_.all().front()));
+    lookup_backward(on, da, ids_.data(), tokens_, shape_.width, of(gradients, list_.all().front()));
 }
 
 std::vector<float> language_values(const language_network& of_network, float least_gain,

@@ -78,20 +78,21 @@ class language_network {
     std::vector<float> values_of(const llm::model_weights& model) const;
 
     /// The mean over tokens of the negative log-likelihood of each `target`, in nats. Input and
-    /// targets are `tokens` ids each, a multiple of the context, below the vocabulary, and must
-    /// stay valid until backward() returns.
-    float forward(execution_context& on, const precision& how, const std::vector<float>& values,
+    /// targets are `tokens` ids each of the host, a multiple of the context, below the vocabulary;
+    /// the other arrays are where `on` computes.
+    float forward(execution_context& on, const precision& how, std::span<const float> values,
                   const std::uint32_t* ids, const std::uint32_t* target, std::size_t tokens,
                   std::uint64_t seed, std::uint64_t step, const layer_observer* observer = nullptr);
-    void backward(execution_context& on, const precision& how, const std::vector<float>& values,
-                  std::vector<float>& gradients, const layer_observer* observer = nullptr);
-    /// The logits of the last forward pass, tokens x vocabulary; after backward(), their gradients.
+    void backward(execution_context& on, const precision& how, std::span<const float> values,
+                  std::span<float> gradients, const layer_observer* observer = nullptr);
+    /// The logits of the last forward pass, where it was computed, tokens x vocabulary; after
+    /// backward(), their gradients.
     const float* logits() const { return logits_.data(); }
 
   private:
     struct block_state {
         norm_kept in_kept, q_kept, k_kept, mlp_kept;
-        base::aligned_buffer<float> n, q, k, v, o, m, u, g, h;
+        array n, q, k, v, o, m, u, g, h;
     };
     const parameter& at(std::size_t block, llm::role r) const {
         return list_.all()[at_.at({r, block})];
@@ -99,9 +100,9 @@ class language_network {
     const parameter& head() const { return shape_.tied ? list_.all().front() : list_.all().back(); }
     const parameter& last_norm() const { return at(0, llm::role::last_norm); }
     bool gated() const { return shape_.phi == activation::swiglu; }
-    linear_layer linear(const parameter& w, const std::vector<float>& values,
+    linear_layer linear(const parameter& w, std::span<const float> values,
                         const parameter* bias = nullptr) const;
-    norm_layer norm(const parameter& gain, const std::vector<float>& values) const;
+    norm_layer norm(const parameter& gain, std::span<const float> values) const;
     layer_context context(execution_context& on, const precision& how,
                           const layer_observer* observer) {
         return {on, how, buffers_, seed_, step_, observer};
@@ -116,9 +117,8 @@ class language_network {
     std::vector<block_state> blocks_;
     norm_kept last_kept_;
     layer_buffers buffers_;
-    base::aligned_buffer<float> a_, y_, last_, logits_, d_logits_, d_x_, d_y_, d_o_, d_q_, d_k_,
-        d_v_, d_h_, d_u_, d_g_;
-    const std::uint32_t* ids_ = nullptr;
+    array a_, y_, last_, logits_, d_logits_, d_x_, d_y_, d_o_, d_q_, d_k_, d_v_, d_h_, d_u_, d_g_;
+    array_of<std::uint32_t> ids_, target_;
     std::size_t tokens_ = 0;
     std::uint64_t seed_ = 0, step_ = 0;
 };

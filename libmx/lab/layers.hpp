@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers of a training run, each with its forward and backward pass. The caller keeps what a
-// backward pass needs; there is no tape. Matrices are in C order, one row per token.
+// backward pass needs; there is no tape. Matrices are in C order, one row per token. All pointers
+// are to arrays where the context computes (array.hpp), but for those that an observer gets.
 #pragma once
 
 #include <cstddef>
@@ -8,30 +9,28 @@
 #include <functional>
 #include <string_view>
 
-#include "libmx/base/aligned.hpp"
+#include "libmx/lab/array.hpp"
 #include "libmx/lab/execution_context.hpp"
 #include "libmx/lab/operand.hpp"
 #include "libmx/lab/precision.hpp"
 
 namespace mx::lab {
 
-using simd::activation;
-
 /// Scratch memory shared by the layers of a run; its contents are valid until the next call.
 struct layer_buffers {
-    base::aligned_buffer<float> x, w, dy, copy, a, b, gain;
+    array x, w, dy, copy, second, a, b, gain;
 };
 
 struct linear_layer;
 
 /// A tensor passed to the observer: "x", the input of a layer, or "dy", the gradient of its output.
-/// A matrix of rows x cols, valid during the call.
+/// A matrix of rows x cols of the host, valid during the call.
 struct layer_value {
     std::string_view layer, name;
     std::size_t rows, cols;
     const float* data;
     bool norm = false;                     ///< of a norm
-    const linear_layer* linear = nullptr;  ///< with "dy": the layer, and its input
+    const linear_layer* linear = nullptr;  ///< with "dy", without a device: the layer, its input
     const float* input = nullptr;
 };
 using layer_observer = std::function<void(const layer_value&)>;
@@ -75,7 +74,7 @@ struct norm_layer {
 /// What the backward pass needs: the normalized x (tokens x width) and, per row, the variance plus
 /// eps.
 struct norm_kept {
-    base::aligned_buffer<float> normal, variance;
+    array normal, variance;
 };
 
 void norm_forward(const layer_context& all, const norm_layer& l, const float* x, float* y,
@@ -98,13 +97,13 @@ void activation_backward(const layer_context& c, activation what, std::size_t to
 void stepwise_gelu_forward(const layer_context& c, std::size_t count, const float* u, float* h);
 
 /// y = a + b.
-void add(execution_context& on, const float* a, const float* b, std::size_t count, float* y);
+void add(const execution_context& on, const float* a, const float* b, std::size_t count, float* y);
 
 /// Table lookup: y (count x width) from `of` (rows x width) by `index`. The backward pass adds the
 /// gradient to dof: rows of dy summed in float32 in ascending order.
-void lookup_forward(execution_context& on, const float* of, const std::uint32_t* index,
+void lookup_forward(const execution_context& on, const float* of, const std::uint32_t* index,
                     std::size_t count, std::size_t width, float* y);
-void lookup_backward(execution_context& on, const float* dy, const std::uint32_t* index,
+void lookup_backward(const execution_context& on, const float* dy, const std::uint32_t* index,
                      std::size_t count, std::size_t width, float* dof);
 
 /// The mean over tokens of -log softmax(y)[target] in nats, rounded to float32 once, and its

@@ -31,8 +31,8 @@ struct token_values {
     std::span<const std::uint32_t> ids;
 };
 
-/// One network. Results depend on the arguments and the request alone. Keeps the activations of the
-/// last forward pass for the backward pass.
+/// One network. Values and gradients are where `on` computes. Results depend on the arguments and
+/// the request alone. Keeps the activations of the last forward pass for the backward pass.
 class model {
   public:
     virtual ~model() = default;
@@ -50,13 +50,13 @@ class model {
     /// Returns the mean loss of the batch. Draws of stochastic rounding depend on `seed` and
     /// `step`.
     virtual float forward(execution_context& on, const precision& how,
-                          const std::vector<float>& values, std::uint64_t seed,
+                          std::span<const float> values, std::uint64_t seed,
                           std::uint64_t step) = 0;
     /// Computes the gradients of all parameters. Call forward() with the same arguments first.
     virtual void backward(execution_context& on, const precision& how,
-                          const std::vector<float>& values, std::vector<float>& gradients) = 0;
+                          std::span<const float> values, std::span<float> gradients) = 0;
 
-    /// Inputs and labels of the batch, if they are float32 matrices.
+    /// Inputs and labels of the batch, if they are float32 matrices, on the host.
     virtual std::vector<layer_value> batch() const { return {}; }
     /// Token ids of the batch and those that follow them, if it is text.
     virtual std::vector<token_values> token_batch() const { return {}; }
@@ -65,7 +65,7 @@ class model {
     /// The mean loss of four batches of held-out text; arguments as for forward(). nullopt if every
     /// batch is new.
     virtual std::optional<double> held_out_loss(execution_context&, const precision&,
-                                                const std::vector<float>&, std::uint64_t,
+                                                std::span<const float>, std::uint64_t,
                                                 std::uint64_t) {
         return std::nullopt;
     }

@@ -36,8 +36,7 @@ constexpr std::size_t calibration = 1024;  // inputs from which the teacher's sc
 class proxy_model final : public model {
   public:
     proxy_model(const run_request& r, execution_context& on) : request_(r), net_(r.shape) {
-        const std::size_t count = r.batch * r.shape.width;
-        for (std::vector<float>* v : {&x_, &y_, &dy_, &noise_}) v->resize(count);
+        for (mirrored* const v : {&x_, &y_}) v->assign(size(), 0.0f);
         if (!r.data_file.empty()) open_batches();
         if (given_ && given_->has("y")) return;
         if (r.stream == stream_kind::torch) {
@@ -50,7 +49,7 @@ class proxy_model final : public model {
         if (r.task != task_kind::teacher) return;
         std::vector<float> x(calibration * r.shape.width), y(x.size());
         on.kernels().normal({data_seed(), base::tensor_id("teacher.scale")}, 0, x.size(), x.data());
-        teacher_->forward(on, x.data(), calibration, y.data());
+        teacher_->forward(on.host(), x.data(), calibration, y.data());
         const double rms = std::sqrt(on.kernels().sum_of_squares(y.data(), y.size()) /
                                      static_cast<double>(y.size()));
         teacher_scale_ = rms > 0 ? static_cast<float>(1 / rms) : 1.0f;
@@ -73,65 +72,63 @@ class proxy_model final : public model {
     }
 
     void make_batch(execution_context& on, const precision& how, std::uint64_t step) override {
-        const std::size_t count = x_.size();
+        const std::size_t count = size();
         const std::uint64_t first = (step - 1) * count;
-        const auto normal = [&](std::string_view name, std::vector<float>& to) {
-            on.split(count, 32768, [&](std::size_t begin, std::size_t end, int) {
-                on.kernels().normal({data_seed(), base::tensor_id(name)}, first + begin,
-                                    end - begin, to.data() + begin);
-            });
+        const auto normal = [&](std::string_view name, float* to) {
+            on.run(jobs::normal{{}, {data_seed(), base::tensor_id(name)}, first, to}, count);
         };
         if (given_) {
-            given_->read_part("x", first, x_);
+            given_->read_part("x", first, x_.change_here());
         } else if (stream_) {
             if (step != next_inputs_) {  // resumed
                 stream_ = first_inputs_;
                 stream_->skip_normal(step - 1, count);
             }
-            stream_->normal(on, x_);
+            stream_->normal(on, x_.change_here());
             next_inputs_ = step + 1;
         } else {
-            normal("data.x", x_);
+            normal("data.x", x_.change_there(on).data());
         }
         if (!teacher_) {
             if (how.teacher_quantized) {
                 given_->fail("has labels, which no teacher makes: leave out teacher=quantized",
                              "y");
             }
-            return given_->read_part("y", first, y_);
+            return given_->read_part("y", first, y_.change_here());
         }
         const precision plain;
-        teacher_->forward(on, x_.data(), request_.batch, y_.data(),
+        float* const y = y_.change_there(on).data();
+        teacher_->forward(on, x_.there(on).data(), request_.batch, y,
                           how.teacher_quantized ? how : plain, data_seed(), step);
-        if (teacher_scale_ != 1.0f) {
-            for (float& y : y_) y *= teacher_scale_;
-        }
+        if (teacher_scale_ != 1.0f) on.run(jobs::scale{{}, teacher_scale_, y}, count);
         if (request_.noise == 0 || request_.loss == loss_kind::kl) return;
-        normal("data.noise", noise_);
-        const auto sigma = static_cast<float>(request_.noise);
-        for (std::size_t i = 0; i < count; ++i) y_[i] += sigma * noise_[i];
+        float* const noise = noise_.room_for(on, count);
+        normal("data.noise", noise);
+        on.run(jobs::add_scaled{{}, static_cast<float>(request_.noise), noise, y}, count);
     }
 
-    float forward(execution_context& on, const precision& how, const std::vector<float>& values,
+    float forward(execution_context& on, const precision& how, std::span<const float> values,
                   std::uint64_t seed, std::uint64_t step) override {
-        const float* const out =
-            net_.forward(on, how, values, x_.data(), request_.batch, seed, step, &observer);
+        const float* const out = net_.forward(on, how, values, x_.there(on).data(), request_.batch,
+                                              seed, step, &observer);
         const std::size_t width = request_.shape.width;
+        const float* const y = y_.there(on).data();
+        float* const dy = dy_.room_for(on, size());
         if (request_.loss == loss_kind::mse) {
-            return mean_squared_error(on, out, y_.data(), request_.batch, width, dy_.data());
+            return mean_squared_error(on, out, y, request_.batch, width, dy);
         }
-        return divergence_loss(on, out, y_.data(), request_.batch, width,
-                               static_cast<float>(request_.temperature), dy_.data());
+        return divergence_loss(on, out, y, request_.batch, width,
+                               static_cast<float>(request_.temperature), dy);
     }
-    void backward(execution_context& on, const precision& how, const std::vector<float>& values,
-                  std::vector<float>& gradients) override {
+    void backward(execution_context& on, const precision& how, std::span<const float> values,
+                  std::span<float> gradients) override {
         net_.backward(on, how, values, dy_.data(), gradients, &observer);
     }
 
     std::vector<layer_value> batch() const override {
         const std::size_t width = request_.shape.width;
-        return {{"", "x", request_.batch, width, x_.data()},
-                {"", "y", request_.batch, width, y_.data()}};
+        return {{"", "x", request_.batch, width, x_.here().data()},
+                {"", "y", request_.batch, width, y_.here().data()}};
     }
 
     model_cost cost() const override {
@@ -152,6 +149,7 @@ class proxy_model final : public model {
     }
 
   private:
+    std::size_t size() const { return request_.batch * request_.shape.width; }
     std::uint64_t data_seed() const { return request_.data_seed.value_or(request_.seed); }
     std::vector<float> values_from(torch_stream* torch) const {
         return lab::initial_values(
@@ -178,7 +176,8 @@ class proxy_model final : public model {
     student net_;
     std::unique_ptr<teacher> teacher_;
     float teacher_scale_ = 1;
-    std::vector<float> x_, y_, dy_, noise_;
+    mirrored x_, y_;
+    array dy_, noise_;
     std::unique_ptr<tensor_file> given_;  // --data
     // --stream torch: before the inputs of step next_inputs_, and of the first step.
     std::optional<torch_stream> stream_, first_inputs_;
@@ -220,13 +219,13 @@ class text_model final : public model {
         });
     }
 
-    float forward(execution_context& on, const precision& how, const std::vector<float>& values,
+    float forward(execution_context& on, const precision& how, std::span<const float> values,
                   std::uint64_t seed, std::uint64_t step) override {
         return net_.forward(on, how, values, ids_.data(), target_.data(), ids_.size(), seed, step,
                             &observer);
     }
-    void backward(execution_context& on, const precision& how, const std::vector<float>& values,
-                  std::vector<float>& gradients) override {
+    void backward(execution_context& on, const precision& how, std::span<const float> values,
+                  std::span<float> gradients) override {
         net_.backward(on, how, values, gradients, &observer);
     }
 
@@ -236,7 +235,7 @@ class text_model final : public model {
     std::optional<double> loss_floor() const override { return text_->floor(request_.context); }
 
     std::optional<double> held_out_loss(execution_context& on, const precision& how,
-                                        const std::vector<float>& values, std::uint64_t seed,
+                                        std::span<const float> values, std::uint64_t seed,
                                         std::uint64_t step) override {
         if (request_.text_file.empty() && request_.tokens_file.empty()) return std::nullopt;
         constexpr std::size_t batches = 4;

@@ -8,7 +8,6 @@
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/quantizer.hpp"
 #include "libmx/codec/recipe.hpp"
-#include "libmx/engine/amax_pass.hpp"
 #include "libmx/studies/products/quantized_operand.hpp"
 #include "libmx/transform/rotation.hpp"
 
@@ -17,17 +16,41 @@ namespace {
 
 constexpr std::size_t segment_elements = std::size_t{1} << 14;
 
-void transpose(const float* x, std::size_t rows, std::size_t cols, float* y) {
-    constexpr std::size_t side = 16;
-    for (std::size_t r0 = 0; r0 < rows; r0 += side) {
-        for (std::size_t c0 = 0; c0 < cols; c0 += side) {
-            for (std::size_t c = c0; c < std::min(cols, c0 + side); ++c) {
-                for (std::size_t r = r0; r < std::min(rows, r0 + side); ++r) {
-                    y[c * rows + r] = x[r * cols + c];
-                }
-            }
-        }
+// `x` (rows x cols) transposed.
+void transpose(const execution_context& on, const float* x, std::size_t rows, std::size_t cols,
+               float* y) {
+    on.run(jobs::transpose{{rows}, x, cols, y}, cols);
+}
+
+void copy(const execution_context& on, const float* x, std::size_t count, float* y) {
+    on.run(jobs::round{{}, rounding::none, x, y}, count);
+}
+
+// The bits of the largest finite magnitude.
+std::uint32_t finite_amax(execution_context& on, const float* x, std::size_t count) {
+    constexpr std::size_t each = jobs::largest::of_block;
+    const std::size_t parts = (count + each - 1) / each;
+    array_of<std::uint32_t> most;
+    on.run(jobs::largest{x, most.room_for(on, parts)}, count);
+    return parts == 0 ? 0 : std::ranges::max(most.get(on, parts));
+}
+
+// Rotates in place, or back.
+void turn(execution_context& on, const transform::rotation& rotate, float* x, std::size_t rows,
+          std::size_t cols, axis over, bool back) {
+    const auto along = over == axis::last ? transform::run::row : transform::run::column;
+    const auto turned = [&](float* here) {
+        (back ? transform::rotate_back : transform::rotate)(rotate, {here, rows, cols, cols},
+                                                            along);
+    };
+    if (on.device() == nullptr) return turned(x);
+    if (rotate.what != transform::kind::matrix) {
+        return on.device()->rotate(rotate, x, rows, cols, along, back);
     }
+    on.note_copies("rotations by a matrix");
+    std::vector<float> here = fetched(on, std::span<const float>(x, rows * cols));
+    turned(here.data());
+    send(on, std::span<const float>(here), x);
 }
 
 // Placement of a recipe's blocks in the matrix and of their values in the result.
@@ -36,19 +59,25 @@ struct layout {
     bool across;  // blocks are columns, and each becomes a segment of a row of the result
 };
 
-// Quantizes and decodes `x` (rows x cols). `to` is laid out like `x`, or transposed with
-// layout::across.
-template <typename T>
-void quantize_blocks(execution_context& on, const codec::recipe& r, const float* x,
-                     const matrix_view& m, const layout& l, T* to) {
+codec::block_params params_of(execution_context& on, const codec::recipe& r, const matrix_view& m) {
     codec::tensor_facts facts;
-    if (codec::needs_tensor_facts(r))
-        facts.amax_bits = engine::finite_amax(std::span(x, m.rows * m.cols));
+    if (codec::needs_tensor_facts(r)) {
+        facts.amax_bits = finite_amax(on, m.data, m.rows * m.cols);
+    }
     codec::block_params p = codec::params_of(r, facts);
     p.seed ^= m.key.seed * 0x9e3779b97f4a7c15u;
+    return p;
+}
+
+// Quantizes and decodes a matrix of the host. `to` is laid out like it, or transposed with
+// layout::across.
+template <typename T>
+void quantize_here(execution_context& on, const codec::block_params& p, const matrix_view& m,
+                   const layout& l, T* to) {
     const codec::recipe_request request{&p, codec::detail::codes, false, true, false, false};
     const std::size_t block_rows = std::min(l.block_rows, m.rows);
     const std::size_t block_cols = std::min(l.block_cols, m.cols);
+    const float* const x = m.data;
     const std::size_t at_once =
         std::max<std::size_t>(1, segment_elements / (block_rows * m.cols)) * block_rows;
     on.split(m.rows, 2 * at_once, [&](std::size_t begin, std::size_t end, int thread) {
@@ -100,17 +129,27 @@ void quantize_blocks(execution_context& on, const codec::recipe& r, const float*
     });
 }
 
+// The same where `on` computes; on a device, recipes that trainings take, without outer scales of
+// areas.
+void quantize_blocks(execution_context& on, const codec::recipe& r, const matrix_view& m,
+                     const layout& l, float* to) {
+    const codec::block_params p = params_of(on, r, m);
+    if (on.device() == nullptr) return quantize_here(on, p, m, l, to);
+    on.device()->quantize(p, {m.data, m.rows, m.cols, m.key.tensor, std::min(l.block_rows, m.rows),
+                              std::min(l.block_cols, m.cols), to, l.across});
+}
+
 operand_view plain_view(const float* data, const matrix_view& m, axis over) {
     if (over == axis::last) return {data, m.rows, m.cols, false};
     return {data, m.cols, m.rows, true};
 }
 
-products::matrix as_matrix(const matrix_view& m) {
+products::matrix as_matrix(execution_context& on, const matrix_view& m) {
     products::matrix copy;
     copy.rows = m.rows;
     copy.cols = m.cols;
     copy.shape = {m.rows, m.cols};
-    copy.values.assign(m.data, m.data + m.rows * m.cols);
+    copy.values = fetched(on, std::span(m.data, m.rows * m.cols));
     return copy;
 }
 
@@ -118,45 +157,43 @@ products::matrix as_matrix(const matrix_view& m) {
 
 operand_view quantized(execution_context& on, const operand_rule& rule,
                        const transform::rotation& rotate, const matrix_view& given, axis over,
-                       base::aligned_buffer<float>& buffer) {
+                       array& buffer) {
     const bool rotated = rotate.what != transform::kind::none;
     const bool plain = !rule.recipe || !rule.recipe->blocks;
     const bool as_it_is = plain && (!rule.recipe || rule.recipe->plain->name == "f32");
     if (as_it_is && !rotated) return plain_view(given.data, given, over);
     const std::size_t count = given.rows * given.cols;
-    float* const to = buffer.room_for(rotated ? 2 * count : count);
+    float* const to = buffer.room_for(on, rotated ? 2 * count : count);
     matrix_view m = given;
     if (rotated) {
-        float* const copy = as_it_is ? to : to + count;
-        std::copy_n(given.data, count, copy);
-        transform::rotate(rotate, {copy, m.rows, m.cols, m.cols},
-                          over == axis::last ? transform::run::row : transform::run::column);
-        m.data = copy;
-        if (as_it_is) return plain_view(copy, m, over);
+        float* const turned = as_it_is ? to : to + count;
+        copy(on, given.data, count, turned);
+        turn(on, rotate, turned, m.rows, m.cols, over, false);
+        m.data = turned;
+        if (as_it_is) return plain_view(turned, m, over);
     }
     if (plain && rule.recipe->plain->name == "bf16") {
-        on.split(count, 32768, [&](std::size_t begin, std::size_t end, int) {
-            on.kernels().round(rounding::bf16_even, m.data + begin, end - begin, to + begin);
-        });
+        on.run(jobs::round{{}, rounding::bf16_even, m.data, to}, count);
         return plain_view(to, m, over);
     }
     if (plain) {
         // Other formats without blocks, which no scheme uses, are converted as in mx layer.
+        on.note_copies("formats without blocks");
         const products::quantized_operand q = products::quantize_operand(
-            as_matrix(m),
+            as_matrix(on, m),
             over == axis::last ? products::reduction::last : products::reduction::first,
             *rule.recipe, {}, engine::run_control());
-        std::ranges::copy(q.values, to);
+        send(on, std::span<const float>(q.values), to);
         return {to, q.rows, q.depth, false};
     }
     const codec::recipe& r = *rule.recipe->blocks;
     if (over == axis::first && codec::bumps_positions(r)) {
         // Exponents are raised along rows of blocks, so these blocks must be rows.
-        std::vector<float> turned(count);
-        transpose(m.data, m.rows, m.cols, turned.data());
-        const matrix_view t{turned.data(), m.cols, m.rows, m.key};
-        quantize_blocks(on, r, turned.data(), t, {1, static_cast<std::size_t>(r.block.cols), false},
-                        to);
+        array turned;
+        float* const rows = turned.room_for(on, count);
+        transpose(on, m.data, m.rows, m.cols, rows);
+        quantize_blocks(on, r, {rows, m.cols, m.rows, m.key},
+                        {1, static_cast<std::size_t>(r.block.cols), false}, to);
         return {to, m.cols, m.rows, false};
     }
     layout l{static_cast<std::size_t>(r.block.rows), static_cast<std::size_t>(r.block.cols), false};
@@ -167,16 +204,16 @@ operand_view quantized(execution_context& on, const operand_rule& rule,
             l = {1, l.block_rows, false};
         }
     }
-    quantize_blocks(on, r, m.data, m, l, to);
+    quantize_blocks(on, r, m, l, to);
     return l.across ? operand_view{to, m.cols, m.rows, false} : plain_view(to, m, over);
 }
 
 operand_view_of<double> quantized(execution_context& on, const operand_rule& rule,
                                   const transform::rotation& rotate, const matrix_view& given,
-                                  base::aligned_buffer<double>& buffer) {
+                                  array_of<double>& buffer) {
     const std::size_t count = given.rows * given.cols;
-    double* const to = buffer.room_for(count);
-    base::aligned_buffer<float> narrow;
+    double* const to = buffer.room_for(on, count);
+    array narrow;
     const bool rotated = rotate.what != transform::kind::none;
     if (!rule.recipe || !rule.recipe->blocks) {
         std::copy_n(quantized(on, rule, rotate, given, axis::last, narrow).data, count, to);
@@ -184,14 +221,14 @@ operand_view_of<double> quantized(execution_context& on, const operand_rule& rul
     }
     matrix_view m = given;
     if (rotated) {
-        float* const copy = narrow.room_for(count);
-        std::copy_n(given.data, count, copy);
-        transform::rotate(rotate, {copy, m.rows, m.cols, m.cols}, transform::run::row);
-        m.data = copy;
+        float* const turned = narrow.room_for(on, count);
+        copy(on, given.data, count, turned);
+        turn(on, rotate, turned, m.rows, m.cols, axis::last, false);
+        m.data = turned;
     }
     const codec::recipe& r = *rule.recipe->blocks;
-    quantize_blocks(
-        on, r, m.data, m,
+    quantize_here(
+        on, params_of(on, r, m), m,
         {static_cast<std::size_t>(r.block.rows), static_cast<std::size_t>(r.block.cols), false},
         to);
     return {to, m.rows, m.cols, false};
@@ -199,19 +236,17 @@ operand_view_of<double> quantized(execution_context& on, const operand_rule& rul
 
 const float* quantized_copy(execution_context& on, const operand_rule& rule,
                             const transform::rotation& rotate, const matrix_view& m, axis over,
-                            base::aligned_buffer<float>& buffer) {
+                            array& buffer) {
     const operand_view v = quantized(on, rule, rotate, m, over, buffer);
     if (v.data == m.data) return m.data;
     float* to = const_cast<float*>(v.data);  // points into `buffer`
     if (over == axis::first && !v.transposed) {
-        std::vector<float> turned(m.rows * m.cols);
-        transpose(v.data, m.cols, m.rows, turned.data());
-        std::ranges::copy(turned, to);
+        array turned;
+        float* const rows = turned.room_for(on, m.rows * m.cols);
+        transpose(on, v.data, m.cols, m.rows, rows);
+        copy(on, rows, m.rows * m.cols, to);
     }
-    if (rotate.what != transform::kind::none) {
-        transform::rotate_back(rotate, {to, m.rows, m.cols, m.cols},
-                               over == axis::last ? transform::run::row : transform::run::column);
-    }
+    if (rotate.what != transform::kind::none) turn(on, rotate, to, m.rows, m.cols, over, true);
     return to;
 }
 

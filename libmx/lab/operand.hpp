@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized operands of products, decoded to float32.
+// Quantized operands of products, decoded to float32. Pointers are to arrays where the context
+// computes, unless a function says otherwise.
 #pragma once
 
 #include <cstddef>
 
-#include "libmx/base/aligned.hpp"
 #include "libmx/base/random.hpp"
+#include "libmx/lab/array.hpp"
 #include "libmx/lab/execution_context.hpp"
 #include "libmx/lab/precision.hpp"
 #include "libmx/lab/product.hpp"
@@ -30,22 +31,22 @@ enum class axis : std::uint8_t { last, first };
 /// affect their block as the recipe says (OCP: the block becomes NaN).
 operand_view quantized(execution_context& on, const operand_rule& rule,
                        const transform::rotation& rotate, const matrix_view& given, axis over,
-                       base::aligned_buffer<float>& buffer);
+                       array& buffer);
 
 /// The same along the last axis in float64, where products of scales and elements are not rounded
-/// (codec::values_of_block).
+/// (codec::values_of_block). `on` has no device.
 operand_view_of<double> quantized(execution_context& on, const operand_rule& rule,
                                   const transform::rotation& rotate, const matrix_view& given,
-                                  base::aligned_buffer<double>& buffer);
+                                  array_of<double>& buffer);
 
 /// The first in the layout of `m` and with the rotation undone: a copy that was quantized along
 /// `over`.
 const float* quantized_copy(execution_context& on, const operand_rule& rule,
                             const transform::rotation& rotate, const matrix_view& m, axis over,
-                            base::aligned_buffer<float>& buffer);
+                            array& buffer);
 
-/// The product of two matrices under an accumulator model (`mx explain accumulators`); c as in
-/// multiply(). Throws base::error (usage) if the model does not support the operands.
+/// The product of two matrices of the host under an accumulator model (`mx explain accumulators`);
+/// c as in multiply(). Throws base::error (usage) if the model does not support the operands.
 void multiply_by_model(const precision& p, stage which, const matrix_view& a, axis over_a,
                        const matrix_view& b, axis over_b, int threads, float* c);
 

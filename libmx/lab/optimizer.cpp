@@ -2,6 +2,7 @@
 #include "libmx/lab/optimizer.hpp"
 
 #include <cmath>
+#include <vector>
 
 namespace mx::lab {
 namespace {
@@ -18,37 +19,38 @@ double power(double x, std::uint64_t n) {
 }  // namespace
 
 void update(execution_context& on, optimizer by, const parameter_list& list,
-            const update_number& number, double rate, const std::vector<float>& gradients,
-            std::vector<float>& values, moments& m, const adam_numbers& adam) {
+            const update_number& number, double rate, std::span<const float> gradients,
+            std::span<float> values, moments& m, const adam_numbers& adam) {
     const double beta1 = adam.beta1, beta2 = adam.beta2;
     simd::adam_step s{};
     s.one_minus_beta1 = static_cast<float>(1 - beta1);
     s.beta2 = static_cast<float>(beta2);
     s.one_minus_beta2 = static_cast<float>(1 - beta2);
     s.eps = static_cast<float>(adam.eps);
+    std::span<float> first, second;
     if (by == optimizer::adam) {
-        m.first.resize(values.size());
-        m.second.resize(values.size());
+        for (mirrored* const all : {&m.first, &m.second}) {
+            if (all->empty()) all->assign(values.size(), 0.0f);
+        }
+        first = m.first.change_there(on);
+        second = m.second.change_there(on);
     }
     for (const parameter& p : list.all()) {
         const std::uint64_t t =
             p.kind == parameter_kind::norm_bias ? number.of_norm_biases : number.of_all;
         if (t == 0) continue;
+        const float* const g = of(gradients, p);
+        float* const w = of(values, p);
+        if (by == optimizer::sgd) {
+            on.run(jobs::sgd{{}, static_cast<float>(rate), g, w}, p.count);
+            continue;
+        }
+        if (adam.decay != 0 && p.kind == parameter_kind::weight) {
+            on.run(jobs::sgd{{}, static_cast<float>(rate * adam.decay), w, w}, p.count);
+        }
         s.correction = static_cast<float>(std::sqrt(1 - power(beta2, t)));
         s.minus_rate = static_cast<float>(-(rate / (1 - power(beta1, t))));
-        on.split(p.count, 65536, [&](std::size_t begin, std::size_t end, int) {
-            const std::size_t at = p.first + begin;
-            const float* const g = gradients.data() + at;
-            if (by == optimizer::sgd) {
-                on.kernels().sgd(static_cast<float>(rate), g, end - begin, values.data() + at);
-                return;
-            }
-            float* const w = values.data() + at;
-            if (adam.decay != 0 && p.kind == parameter_kind::weight) {
-                on.kernels().sgd(static_cast<float>(rate * adam.decay), w, end - begin, w);
-            }
-            on.kernels().adam(s, g, end - begin, w, m.first.data() + at, m.second.data() + at);
-        });
+        on.run(jobs::adam{{}, s, g, w, of(first, p), of(second, p)}, p.count);
     }
 }
 

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
+#include "libmx/lab/array.hpp"
 #include "libmx/lab/execution_context.hpp"
 #include "libmx/lab/parameters.hpp"
 
@@ -14,7 +15,7 @@ enum class optimizer : std::uint8_t { adam, sgd };
 
 /// Adam's moments; empty for SGD.
 struct moments {
-    std::vector<float> first, second;
+    mirrored first, second;
 };
 
 struct adam_numbers {
@@ -29,14 +30,15 @@ struct update_number {
     std::uint64_t of_all = 1, of_norm_biases = 0;
 };
 
-/// Performs an update with learning rate `rate`. Adam follows the rounding
-/// steps of PyTorch 2.9 on a CPU; scalars are computed in float64 and rounded to float32 once:
+/// Performs an update with learning rate `rate`, of arrays where `on` computes. Adam follows the
+/// rounding steps of PyTorch 2.9 on a CPU; scalars are computed in float64 and rounded to float32
+/// once:
 ///   weights first p = fma(-rate decay, p, p);
 ///   m = fma(1 - b1, g - m, m); v = fma((1 - b2) g, g, b2 v);
 ///   p += (-(rate / (1 - b1^t)) m) / (sqrt(v) / sqrt(1 - b2^t) + eps), t the parameter's number.
 /// SGD: p = fma(-rate, g, p).
 void update(execution_context& on, optimizer by, const parameter_list& list,
-            const update_number& number, double rate, const std::vector<float>& gradients,
-            std::vector<float>& values, moments& m, const adam_numbers& adam = {});
+            const update_number& number, double rate, std::span<const float> gradients,
+            std::span<float> values, moments& m, const adam_numbers& adam = {});
 
 }  // namespace mx::lab

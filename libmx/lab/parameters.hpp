@@ -35,9 +35,9 @@ class parameter_list {
     std::size_t size_ = 0;
 };
 
-/// The values of `p` in such an array.
-inline float* of(std::vector<float>& values, const parameter& p) { return values.data() + p.first; }
-inline const float* of(const std::vector<float>& values, const parameter& p) {
+/// The values of `p` in such an array, a vector or a span.
+template <typename Values>
+auto* of(Values&& values, const parameter& p) {
     return values.data() + p.first;
 }
 

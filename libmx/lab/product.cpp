@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "libmx/lab/cuda/device_products.hpp"
+#include "libmx/lab/cuda/device_arrays.hpp"
 
 namespace mx::lab {
 namespace {
@@ -96,18 +96,6 @@ struct tile_maker {
     }
 };
 
-bool multiply_on_device(execution_context& on, const operand_view& a, const operand_view& b,
-                        float* c) {
-    if (on.device() == nullptr || !on.device()->takes(a, b)) return false;
-    try {
-        on.device()->multiply(a, b, c);
-        return true;
-    } catch (const base::cuda::no_room& short_of) {
-        on.leave_device(short_of);
-        return false;
-    }
-}
-
 // Panels [begin, end) of C from the same panels of B.
 template <typename T>
 void multiply_panels(const tile_maker<T>& make, std::size_t rows, std::size_t depth,
@@ -165,7 +153,12 @@ void multiply_packed(const execution_context& on, const operand_view_of<T>& a, s
 }  // namespace
 
 void multiply(execution_context& on, const operand_view& a, const operand_view& b, float* c) {
-    if (multiply_on_device(on, a, b, c)) return;
+    if (on.device() != nullptr) {
+        if (a.rows == 0 || b.rows == 0) return;
+        if (a.depth == 0) return on.run(jobs::fill{{}, 0.0f, c}, a.rows * b.rows);
+        return on.device()->multiply(
+            {{a.data, a.rows, a.transposed}, {b.data, b.rows, b.transposed}, a.depth, c});
+    }
     pack_panels(on, b, on.packed());
     multiply_packed(on, a, b.rows, on.packed().data(), c);
 }

@@ -18,12 +18,12 @@ struct operand_view_of {
 };
 using operand_view = operand_view_of<float>;
 
-/// c[i * b.rows + j] = a[i] . b[j]. Each output is one chain of float32 std::fma(a, b, sum) from +0
-/// in ascending k, for any number of threads and on any device. NaN and Inf propagate as in IEEE
-/// 754; every NaN result is base::quiet_nan(). Both operands must have the same depth. Throws
-/// base::error (unavailable) if the device of `on` fails, or lacks memory and there are no notices.
+/// c[i * b.rows + j] = a[i] . b[j], of arrays where `on` computes. Each output is one chain of
+/// float32 std::fma(a, b, sum) from +0 in ascending k, for any number of threads and on any device.
+/// NaN and Inf propagate as in IEEE 754; every NaN result is base::quiet_nan(). Both operands must
+/// have the same depth. Throws base::error (unavailable) if the device of `on` fails.
 void multiply(execution_context& on, const operand_view& a, const operand_view& b, float* c);
-/// The same in float64, on the CPU.
+/// The same in float64, of arrays of the host.
 void multiply(execution_context& on, const operand_view_of<double>& a,
               const operand_view_of<double>& b, double* c);
 

@@ -50,7 +50,7 @@ student::student(const student_shape& shape) : shape_(shape), blocks_(shape.dept
     per_block_ = shape.depth == 0 ? 0 : list_.all().size() / shape.depth;
 }
 
-norm_layer student::norm(std::size_t i, const std::vector<float>& values) const {
+norm_layer student::norm(std::size_t i, std::span<const float> values) const {
     const bool rms = shape_.norm == norm_kind::rms;
     return {names_[3 * i],
             tokens_,
@@ -61,7 +61,7 @@ norm_layer student::norm(std::size_t i, const std::vector<float>& values) const 
             rms ? nullptr : of(values, at(i, 1))};
 }
 
-linear_layer student::fc1(std::size_t i, const std::vector<float>& values) const {
+linear_layer student::fc1(std::size_t i, std::span<const float> values) const {
     return {names_[3 * i + 1],
             tokens_,
             shape_.width,
@@ -70,7 +70,7 @@ linear_layer student::fc1(std::size_t i, const std::vector<float>& values) const
             nullptr};
 }
 
-linear_layer student::fc2(std::size_t i, const std::vector<float>& values) const {
+linear_layer student::fc2(std::size_t i, std::span<const float> values) const {
     return {names_[3 * i + 2],
             tokens_,
             shape_.hidden(),
@@ -86,7 +86,7 @@ std::vector<layer_name> student::layers() const {
 }
 
 const float* student::forward(execution_context& on, const precision& how,
-                              const std::vector<float>& values, const float* x, std::size_t tokens,
+                              std::span<const float> values, const float* x, std::size_t tokens,
                               std::uint64_t seed, std::uint64_t step,
                               const layer_observer* observer) {
     x_ = x;
@@ -99,15 +99,15 @@ const float* student::forward(execution_context& on, const precision& how,
         block_state& b = blocks_[i];
         const float* z = a;
         if (shape_.norm != norm_kind::none) {
-            float* const normed = b.normed.room_for(tokens * shape_.width);
+            float* const normed = b.normed.room_for(on, tokens * shape_.width);
             norm_forward(c, norm(i, values), a, normed, b.kept);
             z = normed;
         }
-        float* const u = b.u.room_for(tokens * shape_.inner());
+        float* const u = b.u.room_for(on, tokens * shape_.inner());
         linear_forward(c, fc1(i, values), z, u);
-        float* const h = b.h.room_for(tokens * shape_.hidden());
+        float* const h = b.h.room_for(on, tokens * shape_.hidden());
         activation_forward(c, shape_.phi, tokens, shape_.hidden(), u, h);
-        float* const out = b.out.room_for(tokens * shape_.width);
+        float* const out = b.out.room_for(on, tokens * shape_.width);
         linear_forward(c, fc2(i, values), h, out);
         add(on, a, out, tokens * shape_.width, out);
         a = out;
@@ -115,15 +115,14 @@ const float* student::forward(execution_context& on, const precision& how,
     return a;
 }
 
-void student::backward(execution_context& on, const precision& how,
-                       const std::vector<float>& values, float* dy, std::vector<float>& gradients,
-                       const layer_observer* observer) {
-    gradients.assign(list_.size(), 0.0f);
+void student::backward(execution_context& on, const precision& how, std::span<const float> values,
+                       float* dy, std::span<float> gradients, const layer_observer* observer) {
+    on.run(jobs::fill{{}, 0.0f, gradients.data()}, list_.size());
     const layer_context c = context(on, how, observer);
-    float* const dh = dh_.room_for(tokens_ * shape_.hidden());
-    float* const du = du_.room_for(tokens_ * shape_.inner());
-    float* const dz = dz_.room_for(tokens_ * shape_.width);
-    float* const da = da_.room_for(tokens_ * shape_.width);
+    float* const dh = dh_.room_for(on, tokens_ * shape_.hidden());
+    float* const du = du_.room_for(on, tokens_ * shape_.inner());
+    float* const dz = dz_.room_for(on, tokens_ * shape_.width);
+    float* const da = da_.room_for(on, tokens_ * shape_.width);
     for (std::size_t i = shape_.depth; i-- > 0;) {
         const block_state& kept = blocks_[i];
         const float* const in = i == 0 ? x_ : blocks_[i - 1].out.data();
@@ -199,13 +198,13 @@ teacher::teacher(const student_shape& shape, std::uint64_t seed, torch_stream* t
         list_.add(layer + "fc1.weight", parameter_kind::weight, {inner_, shape.width});
         list_.add(layer + "fc2.weight", parameter_kind::weight, {shape.width, hidden_});
     }
-    values_ = initial_values(list_, start::pytorch, 1, 1, seed, torch);
+    values_.assign(initial_values(list_, start::pytorch, 1, 1, seed, torch));
 }
 
 void teacher::read(const tensor_file& file) {
     if (!file.has(list_.all().front().name)) return;
     for (const parameter& p : list_.all()) {
-        std::ranges::copy(file.read(p.name, p.shape), of(values_, p));
+        std::ranges::copy(file.read(p.name, p.shape), of(values_.change_here(), p));
     }
 }
 
@@ -213,13 +212,14 @@ void teacher::forward(execution_context& on, const float* x, std::size_t tokens,
                       const precision& how, std::uint64_t seed, std::uint64_t step) {
     const layer_context c{on, how, buffers_, seed, step};
     const std::size_t d = shape_.width;
-    float* const u = u_.room_for(tokens * inner_);
-    float* const h = h_.room_for(tokens * hidden_);
-    float* const next = y_.room_for(tokens * d);
+    const std::span<const float> values = values_.there(on);
+    float* const u = u_.room_for(on, tokens * inner_);
+    float* const h = h_.room_for(on, tokens * hidden_);
+    float* const next = y_.room_for(on, tokens * d);
     const bool stepwise = shape_.phi == activation::gelu && how.vector_forward != rounding::none;
     for (std::size_t i = 0; i < shape_.depth; ++i) {
         const parameter &fc1 = list_.all()[2 * i], &fc2 = list_.all()[2 * i + 1];
-        linear_forward(c, {fc1.name, tokens, d, inner_, of(values_, fc1), nullptr}, x, u);
+        linear_forward(c, {fc1.name, tokens, d, inner_, of(values, fc1), nullptr}, x, u);
         if (stepwise) {
             stepwise_gelu_forward(c, tokens * hidden_, u, h);
         } else {
@@ -227,7 +227,7 @@ void teacher::forward(execution_context& on, const float* x, std::size_t tokens,
         }
         // The last product is written to y. A product cannot overwrite its operand.
         float* const to = i + 1 == shape_.depth ? y : next;
-        linear_forward(c, {fc2.name, tokens, hidden_, d, of(values_, fc2), nullptr}, h, to);
+        linear_forward(c, {fc2.name, tokens, hidden_, d, of(values, fc2), nullptr}, h, to);
         x = to;
     }
 }

@@ -39,29 +39,28 @@ class student {
     const parameter_list& parameters() const { return list_; }
     std::vector<layer_name> layers() const;
 
-    /// The output (tokens x width) for `x`, which must stay valid until backward() returns.
-    const float* forward(execution_context& on, const precision& how,
-                         const std::vector<float>& values, const float* x, std::size_t tokens,
-                         std::uint64_t seed, std::uint64_t step,
+    /// The output (tokens x width) for `x`, which must stay valid until backward() returns. All
+    /// arrays are where `on` computes.
+    const float* forward(execution_context& on, const precision& how, std::span<const float> values,
+                         const float* x, std::size_t tokens, std::uint64_t seed, std::uint64_t step,
                          const layer_observer* observer = nullptr);
     /// Computes the gradients of all parameters from `dy`, the gradient of the output, which is
     /// overwritten. Gradients of frozen norm biases are zero.
-    void backward(execution_context& on, const precision& how, const std::vector<float>& values,
-                  float* dy, std::vector<float>& gradients,
-                  const layer_observer* observer = nullptr);
+    void backward(execution_context& on, const precision& how, std::span<const float> values,
+                  float* dy, std::span<float> gradients, const layer_observer* observer = nullptr);
 
   private:
     struct block_state {
-        base::aligned_buffer<float> normed, u, h, out;
+        array normed, u, h, out;
         norm_kept kept;
     };
     layer_context context(execution_context& on, const precision& how,
                           const layer_observer* observer) {
         return {on, how, buffers_, seed_, step_, observer};
     }
-    linear_layer fc1(std::size_t i, const std::vector<float>& values) const;
-    linear_layer fc2(std::size_t i, const std::vector<float>& values) const;
-    norm_layer norm(std::size_t i, const std::vector<float>& values) const;
+    linear_layer fc1(std::size_t i, std::span<const float> values) const;
+    linear_layer fc2(std::size_t i, std::span<const float> values) const;
+    norm_layer norm(std::size_t i, std::span<const float> values) const;
     const parameter& at(std::size_t block, std::size_t place) const {
         return list_.all()[block * per_block_ + place];
     }
@@ -72,7 +71,7 @@ class student {
     std::vector<block_state> blocks_;
     std::vector<std::string> names_;  // layer names, which select random draws
     layer_buffers buffers_;
-    base::aligned_buffer<float> dh_, du_, dz_, da_;
+    array dh_, du_, dz_, da_;
     const float* x_ = nullptr;
     std::size_t tokens_ = 0;
     std::uint64_t seed_ = 0, step_ = 0;
@@ -96,9 +95,9 @@ class teacher {
     student_shape shape_;
     std::size_t inner_, hidden_;
     parameter_list list_;
-    std::vector<float> values_;
+    mirrored values_;
     layer_buffers buffers_;
-    base::aligned_buffer<float> u_, h_, y_;
+    array u_, h_, y_;
 };
 
 /// Distribution of a student's initial weights.

@@ -250,6 +250,7 @@ class scheme_replay {
                        std::vector<float>& gradients) {
         const float* const out = net_.forward(on_, how_, values, x, batch_, 0, 0);
         std::vector<float> dy(batch_ * shape_.width);
+        gradients.resize(values.size());
         const float loss = mean_squared_error(on_, out, y, batch_, shape_.width, dy.data());
         net_.backward(on_, how_, values, dy.data(), gradients);
         return loss;

@@ -6,8 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <deque>
+#include <limits>
+#include <span>
 #include <utility>
 
+#include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/lab/probe.hpp"
@@ -29,8 +33,14 @@ class tensor_writer {
         plan_.push_back({std::move(name), type, std::move(shape)});
         data_.push_back({static_cast<const std::byte*>(data), static_cast<std::size_t>(bytes)});
     }
+    // Every NaN is written with the same bits: those of results differ between processors.
     void add(std::string name, tensor::shape shape, const float* data) {
         add(std::move(name), tensor::dtype::f32, std::move(shape), data);
+        const std::span<const float> x(data, data_.back().size() / sizeof(float));
+        if (std::ranges::none_of(x, base::is_nan)) return;
+        std::vector<float>& copy = with_one_nan_.emplace_back(x.begin(), x.end());
+        std::ranges::replace_if(copy, base::is_nan, base::quiet_nan());
+        data_.back() = std::as_bytes(std::span<const float>(copy));
     }
     void write(const std::string& path, const io::metadata_map& metadata) const {
         const std::unique_ptr<io::array_writer> file =
@@ -42,6 +52,7 @@ class tensor_writer {
   private:
     std::vector<io::planned_array> plan_;
     std::vector<std::span<const std::byte>> data_;
+    std::deque<std::vector<float>> with_one_nan_;
 };
 
 std::string to_json(const std::vector<report::record>& probes) {
@@ -76,7 +87,7 @@ training::training(unfilled how, const run_request& request, execution_context o
 
 training::training(const run_request& request, execution_context on)
     : training(unfilled{true}, request, std::move(on)) {
-    if (values_.empty()) values_ = model_->initial_values();
+    if (values_.empty()) values_.assign(model_->initial_values());
 }
 
 namespace {
@@ -131,9 +142,9 @@ training::training(const std::string& checkpoint, execution_context on, const na
         moments_.first.assign(values_.size(), 0.0f);
         moments_.second.assign(values_.size(), 0.0f);
     }
-    const auto read = [&](const char* prefix, const parameter& p, std::vector<float>& to) {
+    const auto read = [&](const char* prefix, const parameter& p, mirrored& to) {
         const std::vector<float> x = file.read(prefix + p.name, p.shape);
-        std::ranges::copy(x, of(to, p));
+        std::ranges::copy(x, of(to.change_here(), p));
     };
     for (const parameter& p : model_->parameters().all()) {
         read("", p, values_);
@@ -159,15 +170,13 @@ training::training(const std::string& checkpoint, execution_context on, const na
 
 void training::save(const std::string& path) const {
     tensor_writer w;
-    const moments zeros = moments_.first.empty() ? moments{std::vector<float>(values_.size()),
-                                                           std::vector<float>(values_.size())}
-                                                 : moments();
+    const bool fresh = moments_.first.empty();
+    const std::vector<float> zeros(fresh ? values_.size() : 0);
     for (const parameter& p : model_->parameters().all()) {
-        w.add(p.name, p.shape, of(values_, p));
+        w.add(p.name, p.shape, of(values_.here(), p));
         if (request_.by != optimizer::adam) continue;
-        const moments& m = moments_.first.empty() ? zeros : moments_;
-        w.add("adam.m." + p.name, p.shape, of(m.first, p));
-        w.add("adam.v." + p.name, p.shape, of(m.second, p));
+        w.add("adam.m." + p.name, p.shape, of(fresh ? zeros : moments_.first.here(), p));
+        w.add("adam.v." + p.name, p.shape, of(fresh ? zeros : moments_.second.here(), p));
     }
     std::vector<float> losses;
     std::vector<double> norms;
@@ -189,12 +198,13 @@ void training::save(const std::string& path) const {
 
 void training::read_initial_values() {
     const tensor_file file(request_.init_file);
-    values_.resize(model_->parameters().size());
+    std::vector<float> values(model_->parameters().size());
     for (const parameter& p : model_->parameters().all()) {
         const std::string name = file.has(p.name) ? p.name : "init." + p.name;
         const std::vector<float> x = file.read(name, p.shape);
-        std::ranges::copy(x, of(values_, p));
+        std::ranges::copy(x, of(values, p));
     }
+    values_.assign(std::move(values));
 }
 
 void training::extend(std::uint64_t steps, const std::vector<intervention>& more) {
@@ -243,7 +253,7 @@ void training::apply_nudge() {
         std::vector<float> z(p.count);
         const std::string stream = fmt::format("nudge.{}.{}", request_.nudge, p.name);
         on_.kernels().normal({request_.seed, base::tensor_id(stream)}, 0, p.count, z.data());
-        float* const w = of(values_, p);
+        float* const w = of(values_.change_here(), p);
         for (std::size_t i = 0; i < p.count; ++i) {
             w[i] *= 1.0f + static_cast<float>(nudge_size) * z[i];
         }
@@ -252,45 +262,78 @@ void training::apply_nudge() {
 
 void training::clip(double most, double norm) {
     if (most == 0 || !(norm > most)) return;
-    const auto scale = static_cast<float>(most / norm);
-    on_.split(gradients_.size(), 65536, [&](std::size_t begin, std::size_t end, int) {
-        for (std::size_t i = begin; i < end; ++i) gradients_[i] *= scale;
-    });
+    on_.run(jobs::scale{{}, static_cast<float>(most / norm), gradients_.change_there(on_).data()},
+            gradients_.size());
+}
+
+double training::gradient_norm() {
+    const std::vector<parameter>& all = model_->parameters().all();
+    std::vector<jobs::part> parts;
+    for (const parameter& p : all) parts.push_back({p.first, p.count});
+    on_.run(jobs::sums_of_squares{parts_.put(on_, std::span<const jobs::part>(parts)),
+                                  gradients_.there(on_).data(), sums_.room_for(on_, all.size())},
+            all.size());
+    double sum = 0;
+    for (const double one : sums_.get(on_, all.size())) sum += one;
+    return std::isnan(sum) ? std::numeric_limits<double>::quiet_NaN() : std::sqrt(sum);
+}
+
+template <typename Work>
+void training::with_room(Work&& work) {
+    try {
+        work();
+    } catch (const base::cuda::no_room& short_of) {
+        // Nothing that a step changes is changed before it has all its memory.
+        model_->observer = nullptr;
+        for (mirrored* const all : {&values_, &moments_.first, &moments_.second}) {
+            all->assign(all->here());
+        }
+        gradients_.assign(gradients_.size(), 0.0f);
+        on_.leave_device(short_of);
+        work();
+    }
 }
 
 void training::step(const std::string& dump) {
-    const std::uint64_t number_of = done() + 1;
     if (request_.nudge != 0 && request_.nudge_after == done()) apply_nudge();
+    with_room([&] { take_step(dump); });
+}
+
+void training::take_step(const std::string& dump) {
+    const std::uint64_t number_of = done() + 1;
     const update_state now = update_after(request_, done());
     const precision& how = precision_now();
+    if (gradients_.empty()) gradients_.assign(values_.size(), 0.0f);
     model_->make_batch(on_, how, number_of + now.skipped);
-    if (request_.probe_every != 0 && done() % request_.probe_every == 0) {
-        probes_.push_back(take_probe(how));
-    }
+    std::optional<report::record> probe;
+    if (request_.probe_every != 0 && done() % request_.probe_every == 0) probe = take_probe(how);
     if (!dump.empty()) write_dump(dump, how);
     step_figures figures{};
-    figures.loss = model_->forward(on_, how, values_, request_.seed, number_of);
-    model_->backward(on_, how, values_, gradients_);
-    double sum = 0;
-    for (const parameter& p : model_->parameters().all()) {
-        sum += on_.kernels().sum_of_squares(of(gradients_, p), p.count);
-    }
-    figures.gradient_norm = std::sqrt(sum);
+    figures.loss = model_->forward(on_, how, values_.there(on_), request_.seed, number_of);
+    if (base::is_nan(figures.loss)) figures.loss = base::quiet_nan();
+    model_->backward(on_, how, values_.there(on_), gradients_.change_there(on_));
+    figures.gradient_norm = gradient_norm();
     clip(now.by.clip, figures.gradient_norm);
-    if (now.moments_from == done()) {
-        moments_ = {};
-        norm_bias_updates_ = 0;
+    const bool fresh = now.moments_from == done();
+    if (fresh) {
+        moments_.first.assign({});
+        moments_.second.assign({});
     }
-    if (how.norm_bias_trains) ++norm_bias_updates_;
+    const std::uint64_t updates = (fresh ? 0 : norm_bias_updates_) + (how.norm_bias_trains ? 1 : 0);
     update(on_, request_.by, model_->parameters(),
-           {number_of - now.moments_from, how.norm_bias_trains ? norm_bias_updates_ : 0},
-           rate_of(now.by, number_of), gradients_, values_, moments_, now.by.adam);
+           {number_of - now.moments_from, how.norm_bias_trains ? updates : 0},
+           rate_of(now.by, number_of), gradients_.there(on_), values_.change_there(on_), moments_,
+           now.by.adam);
+    norm_bias_updates_ = updates;
+    if (probe) probes_.push_back(std::move(*probe));
     history_.push_back(figures);
 }
 
 void training::evaluate() {
-    held_out_loss_ =
-        model_->held_out_loss(on_, precision_now(), values_, request_.seed, done() + 1);
+    with_room([&] {
+        held_out_loss_ = model_->held_out_loss(on_, precision_now(), values_.there(on_),
+                                               request_.seed, done() + 1);
+    });
 }
 
 report::record training::take_probe(const precision& how) {
@@ -299,8 +342,9 @@ report::record training::take_probe(const precision& how) {
     const std::uint64_t step = done() + 1;
     std::vector<float> g, q;
     const auto gradient = [&](const precision& p, std::uint64_t seed, std::vector<float>& to) {
-        model_->forward(on_, p, values_, seed, step);
-        model_->backward(on_, p, values_, to);
+        model_->forward(on_, p, values_.there(on_), seed, step);
+        model_->backward(on_, p, values_.there(on_), gradients_.change_there(on_));
+        to = gradients_.here();
     };
     gradient(plain, request_.seed, g);
     gradient(how, request_.seed, q);
@@ -358,7 +402,7 @@ report::record training::take_probe(const precision& how) {
         const precision& own = how.of(std::string_view(p.name).substr(0, p.name.rfind('.')));
         const codec::recipe r =
             p.kind == parameter_kind::weight ? recipe_or(own.operands[0][1]) : gain_or(own);
-        const std::span<const float> x(of(values_, p), p.count);
+        const std::span<const float> x(of(values_.here(), p), p.count);
         probe.blocks.emplace_back(p.name, figures_of(r, x));
         if (p.kind != parameter_kind::norm_gain) continue;
         probe.gains.emplace_back(p.name, report::written(gain_sizes_members, gain_sizes_of(r, x)));
@@ -369,7 +413,7 @@ report::record training::take_probe(const precision& how) {
         of_activations.emplace_back(fmt::format("{}.{}", v.layer, v.name),
                                     figures_of(r, std::span(v.data, v.rows * v.cols)));
     };
-    model_->forward(on_, how, values_, request_.seed, step);
+    model_->forward(on_, how, values_.there(on_), request_.seed, step);
     model_->observer = nullptr;
     for (auto& member : of_activations) probe.blocks.push_back(std::move(member));
     report::record r{{"step", static_cast<std::int64_t>(step)}};
@@ -393,8 +437,8 @@ void training::write_dump(const std::string& path, const precision& how) {
         layer->second.push_back({fmt::format("{}.{}", v.layer, v.name), v.rows, v.cols,
                                  std::vector<float>(v.data, v.data + v.rows * v.cols)});
     };
-    model_->forward(on_, how, values_, request_.seed, step);
-    model_->backward(on_, how, values_, gradients_);
+    model_->forward(on_, how, values_.there(on_), request_.seed, step);
+    model_->backward(on_, how, values_.there(on_), gradients_.change_there(on_));
     model_->observer = nullptr;
     tensor_writer w;
     for (const layer_value& v : model_->batch()) {
@@ -404,8 +448,8 @@ void training::write_dump(const std::string& path, const precision& how) {
         w.add(std::string(v.name), tensor::dtype::u32, {v.ids.size()}, v.ids.data());
     }
     for (const parameter& p : model_->parameters().all()) {
-        w.add(p.name, p.shape, of(values_, p));
-        w.add("grad." + p.name, p.shape, of(gradients_, p));
+        w.add(p.name, p.shape, of(values_.here(), p));
+        w.add("grad." + p.name, p.shape, of(gradients_.here(), p));
     }
     for (const auto& [layer, values] : layers) {
         for (const copy& c : values) w.add(c.name, {c.rows, c.cols}, c.data.data());

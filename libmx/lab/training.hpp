@@ -11,8 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/lab/array.hpp"
 #include "libmx/lab/execution_context.hpp"
 #include "libmx/lab/model.hpp"
+#include "libmx/lab/optimizer.hpp"
 #include "libmx/lab/request.hpp"
 #include "libmx/report/record.hpp"
 
@@ -64,7 +66,7 @@ class training {
     /// Writes a checkpoint under a temporary name and renames it. Throws base::error (output).
     void save(const std::string& path) const;
 
-    const std::vector<float>& values() const { return values_; }
+    const std::vector<float>& values() const { return values_.here(); }
     const model& network() const { return *model_; }
 
   private:
@@ -76,15 +78,22 @@ class training {
     void read_initial_values();
     const precision& precision_now();
     void apply_nudge();
+    void take_step(const std::string& dump);
+    double gradient_norm();
     void clip(double most, double norm);
+    /// Calls work(), again on the host if the device lacks memory.
+    template <typename Work>
+    void with_room(Work&& work);
     report::record take_probe(const precision& how);
     void write_dump(const std::string& path, const precision& how);
 
     run_request request_;
     execution_context on_;
     std::unique_ptr<model> model_;
-    std::vector<float> values_, gradients_;
+    mirrored values_, gradients_;
     moments moments_;
+    array_of<jobs::part> parts_;  // the parameters
+    array_of<double> sums_;       // of their squares
     std::vector<step_figures> history_;
     std::vector<report::record> probes_;
     // The precision of the next step, once known, and the number of interventions applied to it.

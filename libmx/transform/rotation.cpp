@@ -42,14 +42,6 @@ struct backward {
     }
 };
 
-// The order of the matrix from which Sylvester's construction makes the size: 1, 12 or 20; 0: none.
-std::size_t base_of(std::size_t n) {
-    if (n == 0) return 0;
-    const auto odd = n >> std::countr_zero(n);
-    if (odd == 1) return 1;
-    return odd == 3 && n % 12 == 0 ? 12 : odd == 5 && n % 20 == 0 ? 20 : 0;
-}
-
 // Whether a is a square modulo the prime q, 0 < a < q.
 bool is_square(std::size_t a, std::size_t q) {
     for (std::size_t i = 1; i < q; ++i) {
@@ -193,6 +185,13 @@ void turn(const rotation& r, const float_rows& x, run along) {
 }  // namespace
 
 constinit const simd::turns simd::portable_turns{turn_groups<forward>, turn_groups<backward>};
+
+std::size_t base_of(std::size_t n) {
+    if (n == 0) return 0;
+    const auto odd = n >> std::countr_zero(n);
+    if (odd == 1) return 1;
+    return odd == 3 && n % 12 == 0 ? 12 : odd == 5 && n % 20 == 0 ? 20 : 0;
+}
 
 bool is_size(kind what, int n) {
     if (what == kind::matrix) return n >= 2 && n <= largest_size;

@@ -63,8 +63,9 @@ inline constexpr int largest_size = 1280;
 /// The float32 nearest to 1/sqrt(n).
 float factor_of(std::size_t n);
 
-/// Row `i`, column `j` of Hadamard's matrix of order `b` that sizes b 2^k are made from, 1 or -1;
-/// b is 1, 12 or 20.
+/// The order b of the matrix that sizes n = b 2^k are made from: 1, 12 or 20; 0 if there is none.
+std::size_t base_of(std::size_t n);
+/// Row `i`, column `j` of that matrix, 1 or -1.
 int base_entry(std::size_t b, std::size_t i, std::size_t j);
 
 /// Reads the matrix of `r` (kind::matrix): a text of r.size rows of r.size numbers, separated by

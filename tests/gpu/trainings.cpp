@@ -12,10 +12,10 @@ using namespace mx::tests;
 
 int compare(const selection& cases) {
     case_count count;
-    const auto make = [] { return mx::lab::cuda::make_products(1); };
+    const auto make = [] { return mx::lab::cuda::make_arrays(); };
     if (cases.wants("products")) compare_products(make, cases.every, std::ref(count));
-    if (cases.wants("runs")) compare_trainings(make, std::ref(count));
-    return count.result(cases.least(100));
+    if (cases.wants("runs")) compare_trainings(make, cases.every, std::ref(count));
+    return count.result(cases.least(200));
 }
 
 }  // namespace

@@ -243,7 +243,7 @@ TEST_CASE("gradients of whole language models are those of their definition") {
         const float own = net.forward(on, how, values, bytes.data(), target.data(), 6, 0, 1);
         const double exact = loss_of(net, wide(values), bytes, target);
         CHECK(std::abs(static_cast<double>(own) / exact - 1) < 1e-6);
-        std::vector<float> gradients;
+        std::vector<float> gradients(values.size());
         net.backward(on, how, values, gradients);
         doubles v = wide(values);
         double difference = 0, norm = 0;

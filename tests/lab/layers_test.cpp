@@ -246,7 +246,7 @@ TEST_CASE("gradients of a whole student are those of its definition") {
             const float* const out = net.forward(on, how, values, x.data(), tokens, 0, 1);
             const std::vector<float> y(out, out + tokens * 10);
             CHECK(distance(y, student_output(net, wide(values), wide(x), tokens)) < close);
-            std::vector<float> gradient = dy, gradients;
+            std::vector<float> gradient = dy, gradients(values.size());
             net.backward(on, how, values, gradient.data(), gradients);
             CHECK(distance(gradients, differences(wide(values), [&](const doubles& v) {
                                return dot(student_output(net, v, wide(x), tokens), dy);

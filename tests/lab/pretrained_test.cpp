@@ -70,7 +70,7 @@ TEST_CASE("a model's loss is that of mx eval, and its gradients are those of tor
     const std::vector<float> values = net.values_of(model);
     const float loss = net.forward(on, {}, values, ids.data(), ids.data() + 1, tokens, 0, 1);
     CHECK(std::abs(static_cast<double>(loss) / cross_entropy(model, ids, ids.size()) - 1) < 1e-6);
-    std::vector<float> gradients;
+    std::vector<float> gradients(values.size());
     net.backward(on, {}, values, gradients);
     const tensor_file known(folder_of(name) + "/gradients.safetensors");
     std::size_t compared = 0;

@@ -14,8 +14,10 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/random.hpp"
+#include "libmx/lab/array.hpp"
 #include "libmx/lab/product.hpp"
 #include "libmx/lab/run_folder.hpp"
+#include "libmx/lab/schemes.hpp"
 
 namespace mx::tests {
 namespace {
@@ -77,7 +79,7 @@ std::map<std::string, std::string> files_of(const lab::run_request& r, lab::exec
     lab::training t(r, std::move(on));
     lab::run_plan plan;
     plan.folder = folder;
-    plan.dumps = {2};
+    if (r.probe_every != 0) plan.dumps = {2};
     lab::run(t, plan);
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(folder)) {
@@ -88,17 +90,120 @@ std::map<std::string, std::string> files_of(const lab::run_request& r, lab::exec
     return files;
 }
 
+struct training_case {
+    std::string what;
+    lab::run_request r;
+};
+
+lab::run_request small_run(const std::string& settings) {
+    lab::run_request r;
+    r.shape.width = 40;  // no multiple of a block
+    r.shape.depth = 1;
+    r.batch = 9;
+    r.steps = 2;
+    r.rate = 0.01;
+    r.settings = lab::parse_settings(settings);
+    return r;
+}
+
+std::vector<training_case> training_cases() {
+    std::vector<training_case> all;
+    for (const lab::scheme& s : lab::schemes) {
+        all.push_back({std::string(s.name), small_run(fmt::format("scheme={}", s.name))});
+    }
+    all.back().r.probe_every = 1;
+    all.back().r.shape.depth = 2;
+    for (const char* settings :
+         {"all=mxfp4:round=stochastic", "all=nvfp4", "all=nvfp4:four_over_six=mse", "all=mxint8",
+          "all=mxfp8:offset=fp16", "all=mxfp8:block=8x8", "all=mxfp8:block=32x32", "all=f16",
+          "all=mxfp4:transform=hadamard,transform_size=8", "all=mxfp4:scale=search", "all=bf16",
+          "all=e4m3:scale=tensor", "all=mxfp8:dialect=torchao source=requantized",
+          "all=mxfp4:transform=hadamard source=requantized",
+          "all=mxfp8:dialect=systems-scaling,scale=floor-bump source=requantized",
+          "ln-input=mxfp8 ln-output=mxfp8 ln-gain=mxfp4", "all=mxfp8 accumulate=fp32.pairwise"}) {
+        all.push_back({settings, small_run(settings)});
+    }
+    const auto with = [&](const char* what, auto&& change, const char* settings = "all=mxfp8") {
+        all.push_back({what, small_run(settings)});
+        change(all.back().r);
+    };
+    using lab::run_request;
+    for (const lab::activation phi :
+         {lab::activation::none, lab::activation::relu, lab::activation::swiglu}) {
+        for (const char* vector : {"all=mxfp8", "vector=bf16 all=mxfp8", "vector=bf16-even"}) {
+            with(
+                "another activation", [&](run_request& r) { r.shape.phi = phi; }, vector);
+        }
+    }
+    for (const char* ln : {"all=mxfp8", "ln=bf16", "ln=bf16-even ln-backward=fp32"}) {
+        with(
+            "RMS norm", [](run_request& r) { r.shape.norm = lab::norm_kind::rms; }, ln);
+    }
+    with("no norm", [](run_request& r) { r.shape.norm = lab::norm_kind::none; });
+    with("divergence", [](run_request& r) {
+        r.loss = lab::loss_kind::kl;
+        r.temperature = 2.5;
+    });
+    with("SGD", [](run_request& r) { r.by = lab::optimizer::sgd; });
+    with("clip and decay", [](run_request& r) {
+        r.clip = 1e-3;
+        r.adam.decay = 0.1;
+    });
+    with("labels without noise", [](run_request& r) { r.noise = 0; });
+    with("a scaled teacher", [](run_request& r) { r.task = lab::task_kind::teacher; });
+    with(
+        "a quantized teacher", [](run_request&) {}, "scheme=su.coded.e4m3 teacher=quantized");
+    with("PyTorch's numbers", [](run_request& r) { r.stream = lab::stream_kind::torch; });
+    with(
+        "an intervention",
+        [](run_request& r) {
+            r.interventions.push_back(lab::parse_intervention("1 all=none ln-bias=trained"));
+            r.interventions.push_back(lab::parse_intervention("2 moments=reset skip=1"));
+        },
+        "scheme=su.coded.e4m3");
+    with("a nudge", [](run_request& r) {
+        r.nudge = 1;
+        r.nudge_after = 1;
+    });
+    for (const char* settings : {"all=none", "all=mxfp8"}) {
+        with(
+            "divergent", [](run_request& r) { r.rate = 1e30; }, settings);
+        all.back().r.steps = 6;
+    }
+    for (const char* model : {"olmo", "llama", "llama with shared keys"}) {
+        const std::string name(model);
+        lab::run_request r = lab::request_for(name.substr(0, name.find(' ')), "tiny");
+        r.shape.width = 32;
+        r.shape.depth = 1;
+        r.context = 8;
+        r.batch = 16;
+        r.steps = 2;
+        if (name.find(' ') != name.npos) r.heads = 4, r.key_heads = 2;
+        r.settings = lab::parse_settings("all=mxfp8");
+        lab::fit_schedule(r);
+        all.push_back({model, r});
+    }
+    return all;
+}
+
 }  // namespace
 
-void compare_products(const products_maker& make, std::uint64_t every, const case_judge& on_case) {
+void compare_products(const arrays_maker& make, std::uint64_t every, const case_judge& on_case) {
     struct extents {
         std::size_t rows, columns, depth;
     };
     constexpr extents shapes[] = {{1, 1, 1},     {1, 3, 8},      {7, 5, 9},   {64, 64, 16},
                                   {65, 1, 700},  {3, 200, 33},   {70, 66, 7}, {128, 128, 40},
                                   {257, 300, 8}, {300, 385, 61}, {2, 3, 1000}};
-    const auto by = make();
     lab::execution_context on(1, make(), nullptr);
+    const auto product = [&](lab::operand_view left, lab::operand_view right) {
+        lab::array a, b, c;
+        left.data = a.put(on, std::span(left.data, left.rows * left.depth));
+        right.data = b.put(on, std::span(right.data, right.rows * right.depth));
+        const std::size_t count = left.rows * right.rows;
+        lab::multiply(on, left, right, c.room_for(on, count));
+        return c.get(on, count);
+    };
     std::uint64_t turn = 0;
     for (const extents& s : shapes) {
         for (const numbers kind : {numbers::normal, numbers::small, numbers::special}) {
@@ -108,49 +213,34 @@ void compare_products(const products_maker& make, std::uint64_t every, const cas
                 if (turn++ % every != 0) continue;
                 const lab::operand_view left{a.data(), s.rows, s.depth, turned % 2 != 0};
                 const lab::operand_view right{b.data(), s.columns, s.depth, turned / 2 != 0};
-                const std::vector<float> expected = chains(left, right);
-                std::vector<float> c(expected.size(), -1.0f);
-                by->multiply(left, right, c.data());
                 on_case(fmt::format("{} x {} x {}, numbers {}, transposed {}", s.rows, s.columns,
                                     s.depth, static_cast<int>(kind), turned),
-                        difference(c, expected));
+                        difference(product(left, right), chains(left, right)));
             }
         }
     }
     for (const extents& s : {extents{3, 4, 0}, {0, 4, 5}, {3, 0, 5}}) {
         const std::vector<float> x(20, 1.0f);
-        std::vector<float> c(s.rows * s.columns, -1.0f);
-        lab::multiply(on, {x.data(), s.rows, s.depth}, {x.data(), s.columns, s.depth}, c.data());
+        const std::vector<float> c =
+            product({x.data(), s.rows, s.depth}, {x.data(), s.columns, s.depth});
         on_case(fmt::format("{} x {} x {}", s.rows, s.columns, s.depth),
                 difference(c, std::vector<float>(c.size())));
     }
 }
 
-void compare_trainings(const products_maker& make, const case_judge& on_case) {
-    struct setting {
-        const char* settings;
-        double rate;
-    };
-    for (const setting& s :
-         {setting{"all=none", 0.01}, setting{"all=mxfp8", 0.01},
-          setting{"scheme=su.told.e4m3 dgrad-dy=mxfp4:round=stochastic wgrad-x=nvfp4", 0.01},
-          setting{"all=none", 1e30}, setting{"all=mxfp8", 1e30}}) {
-        lab::run_request r;
-        r.shape.width = 40;  // no multiple of a block
-        r.shape.depth = 2;
-        r.batch = 24;
-        r.steps = 6;
-        r.rate = s.rate;
-        r.settings = lab::parse_settings(s.settings);
-        const auto expected = files_of(r, lab::execution_context());
-        const auto got = files_of(r, lab::execution_context(1, make(), nullptr));
+void compare_trainings(const arrays_maker& make, std::uint64_t every, const case_judge& on_case) {
+    std::uint64_t turn = 0;
+    for (const training_case& one : training_cases()) {
+        if (turn++ % every != 0) continue;
+        const auto expected = files_of(one.r, lab::execution_context());
+        const auto got = files_of(one.r, lab::execution_context(1, make(), nullptr));
         std::string different;
         if (got.size() != expected.size()) different += "other files; ";
         for (const auto& [name, bytes] : expected) {
             const auto file = got.find(name);
             if (file == got.end() || file->second != bytes) different += name + " differs; ";
         }
-        on_case(fmt::format("{} at rate {}", s.settings, s.rate), different);
+        on_case(one.what, different);
     }
 }
 

@@ -14,7 +14,6 @@
 #include "libmx/codec/cuda/row_kernels.hpp"
 
 namespace mx::codec::cuda {
-namespace {
 
 void start(const launch& l, base::cuda::stream& on) {
     launch own = l;
@@ -22,7 +21,9 @@ void start(const launch& l, base::cuda::stream& on) {
     base::cuda::check(enqueue(own, on.handle()), "starting the kernel");
 }
 
-void start(const element_launch& l, base::cuda::stream& on) {
+namespace {
+
+void start_elements(const element_launch& l, base::cuda::stream& on) {
     base::cuda::check(enqueue(l, on.handle()), "starting the kernel");
 }
 
@@ -141,7 +142,7 @@ std::unique_ptr<quantizer> make_quantizer() {
 }
 
 std::unique_ptr<caster> make_caster(base::notices* notices) {
-    return make_streamed_elements(base::cuda::first_device(), start, notices);
+    return make_streamed_elements(base::cuda::first_device(), start_elements, notices);
 }
 
 std::unique_ptr<device_meter> make_meter() { return std::make_unique<cuda_meter>(); }

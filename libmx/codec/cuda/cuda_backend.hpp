@@ -5,7 +5,9 @@
 
 #include <memory>
 
+#include "libmx/base/cuda/device.hpp"
 #include "libmx/codec/caster.hpp"
+#include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/codec/device_meter.hpp"
 #include "libmx/codec/quantizer.hpp"
 
@@ -18,5 +20,9 @@ std::unique_ptr<caster> make_caster(base::notices* notices);
 
 /// Its meter for `mx bench`.
 std::unique_ptr<device_meter> make_meter();
+
+/// Queues the kernels on a stream of that device, with the conversion instructions that it has.
+/// Throws base::error (unavailable).
+void start(const launch& l, base::cuda::stream& on);
 
 }  // namespace mx::codec::cuda

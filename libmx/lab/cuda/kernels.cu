@@ -4,6 +4,8 @@
 #include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
+
 #include "libmx/base/bits.hpp"
 
 namespace mx::lab::cuda {
@@ -83,6 +85,11 @@ __device__ inline void load(const float* from, unsigned apart, float (&to)[lane_
     to[4] = second.x, to[5] = second.y, to[6] = second.z, to[7] = second.w;
 }
 
+__device__ inline device_matrix part_of(device_matrix m, std::uint64_t at) {
+    m.data += at;
+    return m;
+}
+
 template <unsigned side>
 __global__ void __launch_bounds__(threads_of<side>, 512 / threads_of<side>)
     multiply(const __grid_constant__ product_launch l) {
@@ -96,7 +103,10 @@ __global__ void __launch_bounds__(threads_of<side>, 512 / threads_of<side>)
     const unsigned row = warp % (side / warp_rows) * warp_rows + lane / 8 * 4;
     const unsigned col = warp / (side / warp_rows) * warp_cols + lane % 8 * 4;
 
-    slice_reader<side> a(l.a, l.depth, row0), b(l.b, l.depth, col0);
+    const std::uint64_t which = blockIdx.y;
+    slice_reader<side> a(part_of(l.a, which * l.a_step), l.depth, row0);
+    slice_reader<side> b(part_of(l.b, which / l.b_shared * l.b_step), l.depth, col0);
+    float* const out = l.c + which * l.c_step;
     const std::uint64_t slices = (l.depth + slice - 1) / slice;
     float* to = shared;
     const auto read = [&](std::uint64_t n) {
@@ -143,7 +153,7 @@ __global__ void __launch_bounds__(threads_of<side>, 512 / threads_of<side>)
         for (unsigned j = 0; j < lane_side; ++j) {
             const std::uint64_t c = col0 + col + j % 4 + j / 4 * wide;
             if (r >= l.a.rows || c >= l.b.rows) continue;
-            l.c[r * l.b.rows + c] = base::is_nan(sum[i][j]) ? base::quiet_nan() : sum[i][j];
+            out[r * l.b.rows + c] = base::is_nan(sum[i][j]) ? base::quiet_nan() : sum[i][j];
         }
     }
 }
@@ -161,12 +171,14 @@ int enqueue(const product_launch& l, void* stream) {
     const cudaError_t code =
         cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0);
     if (code != cudaSuccess) return code;
+    const auto count = static_cast<unsigned>(l.count);
     // Large blocks read less; small ones occupy the device earlier.
-    if (blocks_of<128>(l) >= 2 * static_cast<unsigned>(processors)) {
-        const auto blocks = static_cast<unsigned>(blocks_of<128>(l));
+    if (blocks_of<128>(l) * l.count >= 2 * static_cast<unsigned>(processors) &&
+        std::min(l.a.rows, l.b.rows) > 64) {
+        const dim3 blocks(static_cast<unsigned>(blocks_of<128>(l)), count);
         multiply<128><<<blocks, threads_of<128>, 0, on>>>(l);
     } else {
-        const auto blocks = static_cast<unsigned>(blocks_of<64>(l));
+        const dim3 blocks(static_cast<unsigned>(blocks_of<64>(l)), count);
         multiply<64><<<blocks, threads_of<64>, 0, on>>>(l);
     }
     return cudaGetLastError();

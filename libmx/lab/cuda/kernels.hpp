@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host interface of the kernel of a training run's products. Pointers are device pointers.
+// Host interface of the kernels of training runs. Pointers are device pointers.
 #pragma once
 
 #include <cstdint>
+
+#include "libmx/lab/jobs.hpp"
 
 namespace mx::lab::cuda {
 
@@ -13,14 +15,32 @@ struct device_matrix {
     bool transposed;
 };
 
+/// `count` products of one shape, at most 65535. Matrices of the next one begin `step` numbers
+/// later; `b_shared` of them have the same b.
 struct product_launch {
     device_matrix a, b;
     std::uint64_t depth;  ///< of both
     float* c;             ///< a.rows x b.rows
+    std::uint64_t count = 1, a_step = 0, b_step = 0, c_step = 0, b_shared = 1;
 };
 
-/// Queues the kernel on `stream` (a cudaStream_t). Returns the runtime's error code, 0 on success.
-/// No extent may be 0.
+/// Rotates groups of `size` numbers, `step` apart, in place: `groups` of each run, one behind
+/// another. Runs begin `run_step` apart.
+struct rotation_launch {
+    static constexpr std::uint32_t most_size = 1280, most_base = 20;
+    float* x;
+    std::uint64_t runs, run_step, groups, step;
+    std::uint32_t size, base;  ///< transform::base_of
+    bool back;
+    float factor;                          ///< transform::factor_of
+    std::uint32_t minus[most_size / 32];   ///< a bit for each position whose sign is -1
+    std::uint32_t minus_entry[most_base];  ///< of each row of the base's matrix, or its transpose
+};
+
+/// Queue a kernel on `stream` (a cudaStream_t). Return the runtime's error code, 0 on success.
+/// No extent of a product may be 0.
 int enqueue(const product_launch& l, void* stream);
+int enqueue(const job& what, std::uint64_t count, void* stream);
+int enqueue(const rotation_launch& l, void* stream);
 
 }  // namespace mx::lab::cuda

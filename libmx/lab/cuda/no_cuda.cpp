@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces cuda_products.cpp in builds without CUDA.
+// Replaces cuda_arrays.cpp in builds without CUDA.
 #include "libmx/base/cuda/device_memory.hpp"
-#include "libmx/lab/cuda/device_products.hpp"
+#include "libmx/lab/cuda/device_arrays.hpp"
 
 namespace mx::lab::cuda {
 
-std::unique_ptr<device_products> make_products(double) { base::cuda::refuse(); }
+std::unique_ptr<device_arrays> make_arrays() { base::cuda::refuse(); }
 
 }  // namespace mx::lab::cuda

@@ -128,6 +128,21 @@ struct kernels {
     void (*sgd)(float rate, const float* g, std::size_t count, float* p);
 
     double (*sum_of_squares)(const float* x, std::size_t count);
+    /// The bits of the largest finite magnitude; 0 if there is none.
+    std::uint32_t (*largest)(const float* x, std::size_t count);
+    /// x = value; x = x * by; y = y + by * x, both rounded.
+    void (*fill)(float value, std::size_t count, float* x);
+    void (*scale)(float by, std::size_t count, float* x);
+    void (*add_scaled)(float by, const float* x, std::size_t count, float* y);
+    /// Turns the pairs (x[i], x[half + i]) by angles of which these are the cosine and sine, and
+    /// back. y is not x.
+    void (*rope)(const float* cosine, const float* sine, std::size_t half, const float* x,
+                 float* y);
+    void (*rope_back)(const float* cosine, const float* sine, std::size_t half, const float* x,
+                      float* y);
+    /// Columns [begin, end) of x (rows x cols) to rows of y (cols x rows).
+    void (*transpose)(const float* x, std::size_t rows, std::size_t cols, std::size_t begin,
+                      std::size_t end, float* y);
     /// Standard normal numbers: elements [first, first + count) of the random stream `key`.
     void (*normal)(const base::random_key& key, std::uint64_t first, std::size_t count, float* x);
 };

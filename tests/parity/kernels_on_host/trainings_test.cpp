@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernel of training runs, by the host: products against chains of std::fma, files of runs
-// against those of the CPU.
+// The CUDA kernels of training runs, by the host: products against chains of std::fma, files of
+// runs against those of the CPU.
+#include <cstring>
+#include <limits>
+
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/lab/array.hpp"
+#include "libmx/lab/product.hpp"
 #include "libmx/lab/training.hpp"
 #include "tests/catch.hpp"
 #include "tests/host_device/host_device.hpp"
@@ -13,16 +18,49 @@ namespace {
 
 using mx::base::cuda::host_device;
 using mx::base::cuda::memory_kind;
-using mx::lab::cuda::device_products;
+using mx::lab::cuda::device_arrays;
+using mx::lab::cuda::starters;
 
-void start(const mx::lab::cuda::product_launch& l, mx::base::cuda::stream& on) {
-    if (card::enqueue_chains(&l, on.handle()) != 0) {
-        throw mx::base::error(mx::base::error_kind::unavailable, "no such grid");
-    }
+void check(int code) {
+    if (code != 0) throw mx::base::error(mx::base::error_kind::unavailable, "no such grid");
 }
 
-std::unique_ptr<device_products> made(host_device& on) {
-    return std::make_unique<device_products>(on, start, 1);
+const starters by_kernels{
+    [](const mx::lab::job& what, std::uint64_t count, mx::base::cuda::stream& on) {
+        check(card::enqueue_job(&what, count, on.handle()));
+    },
+    [](const mx::lab::cuda::product_launch& l, mx::base::cuda::stream& on) {
+        check(card::enqueue_chains(&l, on.handle()));
+    },
+    [](const mx::codec::cuda::launch& l, mx::base::cuda::stream& on) {
+        check(card::enqueue_segments(&l, on.handle()));
+    },
+    [](const mx::codec::cuda::matrix_values& m, mx::base::cuda::stream& on) {
+        check(card::enqueue_values(&m, on.handle()));
+    },
+    [](const mx::lab::cuda::rotation_launch& l, mx::base::cuda::stream& on) {
+        check(card::enqueue_rotation(&l, on.handle()));
+    }};
+
+// The same with products by the CPU: the kernel of products, which a test below compares alone,
+// computes whole tiles, most of which small networks leave empty.
+const starters with_fast_products{
+    by_kernels.job,
+    [](const mx::lab::cuda::product_launch& l, mx::base::cuda::stream& on) {
+        static_cast<mx::base::cuda::host_stream&>(on).queue([l] {
+            mx::lab::execution_context here;
+            for (std::uint64_t i = 0; i < l.count; ++i) {
+                const float* const b = l.b.data + i / l.b_shared * l.b_step;
+                mx::lab::multiply(here,
+                                  {l.a.data + i * l.a_step, l.a.rows, l.depth, l.a.transposed},
+                                  {b, l.b.rows, l.depth, l.b.transposed}, l.c + i * l.c_step);
+            }
+        });
+    },
+    by_kernels.segments, by_kernels.values, by_kernels.rotation};
+
+std::unique_ptr<device_arrays> made(host_device& on, const starters& start = by_kernels) {
+    return std::make_unique<device_arrays>(on, start);
 }
 
 struct counted_cases {
@@ -61,58 +99,135 @@ TEST_CASE("the kernel of training runs leaves chains of fused multiply-adds") {
     CHECK(device.held(memory_kind::pinned) == 0);
 }
 
-TEST_CASE("a training with a device leaves the files of one without") {
+TEST_CASE("a training on a device leaves the files of one without") {
     host_device device;
     counted_cases all;
-    mx::tests::compare_trainings([&] { return made(device); }, std::ref(all));
-    CHECK(all.count == 5);
-    CHECK(device.asked() > 0);
+    mx::tests::compare_trainings([&] { return made(device, with_fast_products); }, 1,
+                                 std::ref(all));
+    CHECK(all.count == 72);
+    mx::tests::compare_trainings([&] { return made(device); }, 10, std::ref(all));
+    CHECK(all.count == 80);
+    CHECK(device.held(memory_kind::device) == 0);
+    CHECK(device.held(memory_kind::pinned) == 0);
 }
 
-TEST_CASE("operands and results larger than a part are copied whole") {
+TEST_CASE("a step sends no array to the device") {
+    static std::size_t jobs_and_products;
+    const starters counting{
+        [](const mx::lab::job& j, std::uint64_t count, mx::base::cuda::stream& on) {
+            ++jobs_and_products;
+            by_kernels.job(j, count, on);
+        },
+        [](const mx::lab::cuda::product_launch& l, mx::base::cuda::stream& on) {
+            ++jobs_and_products;
+            with_fast_products.product(l, on);
+        },
+        by_kernels.segments, by_kernels.values, by_kernels.rotation};
+    constexpr std::size_t quantizations = 4 * 2 * 6;  // layers, products of each, operands
+    // The parameters' places are sent once more for the norm of the gradient; each quantization has
+    // its parameters and extents of segments. An activation has 16384 bytes or more.
+    for (const auto& [settings, most] :
+         {std::pair{"all=none", std::size_t{320}}, {"all=mxfp8", 320 + quantizations * 6000}}) {
+        CAPTURE(settings);
+        host_device device;
+        std::size_t sent = 0;
+        device.observe([&](const std::byte*, std::size_t bytes) { sent += bytes; });
+        mx::lab::run_request r = short_run();
+        r.shape.width = 64;
+        r.shape.depth = 4;
+        r.batch = 64;
+        r.settings = mx::lab::parse_settings(settings);
+        mx::lab::training t(r, mx::lab::execution_context(1, made(device, counting), nullptr));
+        while (!t.finished()) {
+            sent = jobs_and_products = 0;
+            t.step();
+        }
+        CHECK(sent <= most);
+        CHECK(jobs_and_products == 114);
+    }
+}
+
+TEST_CASE("arrays larger than pinned memory are copied whole") {
     // More than two parts of 4 MiB, the last one short.
     constexpr std::size_t many = 2'300'001;
-    std::vector<float> a(many), c(many);
-    mx::lab::simd::scalar_kernels.normal({3, 1}, 0, many, a.data());
-    const float b = 3.0f;
+    std::vector<float> x(many);
+    mx::lab::simd::scalar_kernels.normal({3, 1}, 0, many, x.data());
     host_device device;
-    // In place of the kernel, which would take minutes.
-    const auto scale = [](const mx::lab::cuda::product_launch& l, mx::base::cuda::stream& on) {
-        static_cast<mx::base::cuda::host_stream&>(on).queue([l] {
-            for (std::size_t i = 0; i < l.a.rows; ++i) l.c[i] = l.a.data[i] * *l.b.data;
-        });
-    };
-    device_products by(device, scale, 1);
-    by.multiply({a.data(), many, 1}, {&b, 1, 1}, c.data());
-    bool same = true;
-    for (std::size_t i = 0; i < many; ++i) same = same && c[i] == a[i] * b;
-    CHECK(same);
-    CHECK(device.peak(memory_kind::pinned) == std::size_t{8} << 20);
+    mx::lab::execution_context on(1, made(device), nullptr);
+    mx::lab::array there;
+    there.put(on, std::span<const float>(x));
+    CHECK((there.get(on, many) == x));
+    CHECK(device.peak(memory_kind::pinned) == std::size_t{4} << 20);
 }
 
-TEST_CASE("small products stay on the CPU") {
+TEST_CASE("rotations leave the bits of the CPU, there and back") {
     host_device device;
-    const device_products by(device, start);
-    const float* const none = nullptr;
-    CHECK(by.takes({none, 256, 256}, {none, 256, 256}));
-    CHECK_FALSE(by.takes({none, 256, 256}, {none, 255, 256}));
+    mx::lab::execution_context on(1, made(device), nullptr);
+    // Rests of 16 + 4 and of 4 + 2 + 1; bases of 12 and 20.
+    constexpr std::size_t rows = 52, cols = 87;
+    std::vector<float> x(rows * cols);
+    mx::lab::simd::scalar_kernels.normal({3, 1}, 0, x.size(), x.data());
+    x[3] = x[100] = -0.0f;
+    x[200] = std::numeric_limits<float>::infinity();
+    for (const int size : {2, 16, 32, 12, 24, 40}) {
+        for (const auto what :
+             {mx::transform::kind::hadamard, mx::transform::kind::random_hadamard}) {
+            for (const auto along : {mx::transform::run::row, mx::transform::run::column}) {
+                for (const bool back : {false, true}) {
+                    CAPTURE(size, static_cast<int>(along), back);
+                    const mx::transform::rotation r{what, size, 5, {}};
+                    std::vector<float> expected = x;
+                    const mx::transform::float_rows all{expected.data(), rows, cols, cols};
+                    (back ? mx::transform::rotate_back : mx::transform::rotate)(r, all, along);
+                    mx::lab::array there;
+                    float* const to = there.put(on, std::span<const float>(x));
+                    on.device()->rotate(r, to, rows, cols, along, back);
+                    const std::vector<float> got = there.get(on, x.size());
+                    CHECK(std::memcmp(got.data(), expected.data(), 4 * x.size()) == 0);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("a mirrored array is the newest of its copies") {
+    host_device device;
+    mx::lab::execution_context on(1, made(device), nullptr), here;
+    const auto doubled = [](const mx::lab::execution_context& where, std::span<float> x) {
+        where.run(mx::lab::jobs::scale{{}, 2.0f, x.data()}, x.size());
+    };
+    mx::lab::mirrored x;
+    x.assign(5, 1.0f);
+    doubled(on, x.change_there(on));
+    CHECK(x.here().front() == 2);
+    x.change_here().front() = 3;
+    doubled(on, x.change_there(on));
+    doubled(here, x.change_there(here));
+    CHECK((x.here() == std::vector<float>{12, 8, 8, 8, 8}));
+    CHECK(x.there(on).size() == 5);
+    CHECK(x.there(on).data() != x.here().data());
+    x.assign(1, 7.0f);
+    CHECK(device.held(memory_kind::device) == 0);
 }
 
 TEST_CASE("a training goes on with the CPU where the device has no room, and says so once") {
     const std::vector<float> expected = values_after(mx::lab::execution_context());
     host_device plenty;
-    CHECK((values_after(mx::lab::execution_context(1, made(plenty), nullptr)) == expected));
+    CHECK((values_after(mx::lab::execution_context(1, made(plenty, with_fast_products), nullptr)) ==
+           expected));
     const std::size_t enough = plenty.asked();
-    REQUIRE(enough >= 7);
+    REQUIRE(enough >= 30);
     for (std::size_t n = 0; n < enough; ++n) {
         CAPTURE(n);
         host_device device({}, [&](std::size_t number) { return number >= n; });
-        CHECK_THROWS_AS(values_after(mx::lab::execution_context(1, made(device), nullptr)),
-                        mx::base::cuda::no_room);
+        CHECK_THROWS_AS(
+            values_after(mx::lab::execution_context(1, made(device, with_fast_products), nullptr)),
+            mx::base::cuda::no_room);
         std::vector<std::string> lines;
         mx::base::notices notices([&](const std::string& line) { lines.push_back(line); });
         host_device again({}, [&](std::size_t number) { return number >= n; });
-        CHECK((values_after(mx::lab::execution_context(1, made(again), &notices)) == expected));
+        CHECK((values_after(mx::lab::execution_context(1, made(again, with_fast_products),
+                                                       &notices)) == expected));
         REQUIRE(lines.size() == 1);
         CHECK(lines.front().find("continuing with backend") != std::string::npos);
         CHECK(again.held(memory_kind::device) == 0);
@@ -125,7 +240,8 @@ TEST_CASE("several runs share a device") {
     host_device device;
     std::vector<std::vector<float>> all(3);
     mx::base::parallel_for(all.size(), 3, nullptr, [&](std::uint64_t i, int) {
-        all[i] = values_after(mx::lab::execution_context(1, made(device), nullptr));
+        all[i] =
+            values_after(mx::lab::execution_context(1, made(device, with_fast_products), nullptr));
     });
     for (const std::vector<float>& one : all) CHECK((one == expected));
 }

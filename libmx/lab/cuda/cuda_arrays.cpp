@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/base/cuda/device_memory.hpp"
+#include "libmx/codec/cuda/cuda_backend.hpp"
+#include "libmx/lab/cuda/device_arrays.hpp"
+
+namespace mx::lab::cuda {
+namespace {
+
+void check(int code) { base::cuda::check(code, "starting the kernel"); }
+
+constexpr starters by_cuda{
+    [](const job& what, std::uint64_t count, base::cuda::stream& on) {
+        check(enqueue(what, count, on.handle()));
+    },
+    [](const product_launch& l, base::cuda::stream& on) { check(enqueue(l, on.handle())); },
+    codec::cuda::start,
+    [](const codec::cuda::matrix_values& m, base::cuda::stream& on) {
+        check(codec::cuda::enqueue(m, on.handle()));
+    },
+    [](const rotation_launch& l, base::cuda::stream& on) { check(enqueue(l, on.handle())); }};
+
+}  // namespace
+
+std::unique_ptr<device_arrays> make_arrays() {
+    return std::make_unique<device_arrays>(base::cuda::first_device(), by_cuda);
+}
+
+}  // namespace mx::lab::cuda
