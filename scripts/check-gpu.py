@@ -89,8 +89,10 @@ def commands(model, small, width=512, depth=4, batch=2048):
     out = ["--json", "OUT/records.json"]
     a, b = f"{small}:activations.layers.0.self_attn.input", f"{small}:model.layers.0.self_attn.q_proj.weight"
     quantize = ["quantize", model, "--all-tensors", "-o", "OUT/x.safetensors"]  # it has no --json
-    yield "train", ["train", "proxy", "--width", width, "--depth", depth, "--batch", batch, "--steps", 2, "--recipe",
-                    "mxfp8", "--seeds", "1..2", "-o", "OUT/runs", *out]
+    proxy = ["train", "proxy", "--width", width, "--depth", depth, "--batch", batch, "--steps", 2, "-o", "OUT/runs", *out]
+    yield "train", [*proxy, "--recipe", "mxfp8", "--seeds", "1..2"]
+    yield "train-coded", [*proxy, "--scheme", "su.coded.e4m3", "--stream", "torch"]
+    yield "train-llama", ["train", "llama", "--steps", 2, "--recipe", "mxfp4:transform=hadamard", "-o", "OUT/runs", *out]
     for name, recipe, unit in ("sm100", "mxfp8", "sm100.mxf8f6f4"), ("sm90", "e4m3", "sm90.wgmma.fp8"):
         yield f"gemm-{name}", ["gemm", a, b, "--transpose-b", "-r", recipe, "-m", unit, "-o", "OUT/d.safetensors", *out]
     yield "cast", [*quantize, "-r", "e4m3"]
@@ -443,6 +445,9 @@ class Check:
         bench("bench ten recipes", 3, *cuda, "--together", *asked(TEN))
         bench("bench trainings", 5, "--train", *cuda)
         bench("bench trainings by the CPU", 5, "--train")
+        # Its time is that of the step in the table.
+        self.step("200 steps of width 512", self.limit(60, 600), mx, "train", "proxy", "--width", 512, "--depth", 4, "--batch",
+                  2048, "--lr", "6e-4", "--scheme", "su.coded.e4m3", "--steps", 200, *cuda)
 
     def tool(self, name):
         """A tool of the toolkit, where it usually is."""
