@@ -8,6 +8,7 @@
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/quantizer.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/engine/amax_pass.hpp"
 #include "libmx/studies/products/quantized_operand.hpp"
 #include "libmx/transform/rotation.hpp"
 
@@ -28,6 +29,7 @@ void copy(const execution_context& on, const float* x, std::size_t count, float*
 
 // The bits of the largest finite magnitude.
 std::uint32_t finite_amax(execution_context& on, const float* x, std::size_t count) {
+    if (on.device() == nullptr) return engine::finite_amax(std::span(x, count));
     constexpr std::size_t each = jobs::largest::of_block;
     const std::size_t parts = (count + each - 1) / each;
     array_of<std::uint32_t> most;
