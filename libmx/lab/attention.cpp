@@ -223,17 +223,16 @@ struct attention::heads_there {
     float *q, *k, *v, *p;
 
     void gather(std::size_t each, const float* tokens, float* rows, bool turned) const {
-        const std::size_t all = each == of.heads ? heads : key_heads;
-        on.run(
-            jobs::gather_heads{
-                {{of.size}, of.context, each}, turned ? cosine : nullptr, sine, tokens, rows},
-            all * of.context);
+        move(each, tokens, rows, turned, false);
     }
     void scatter(std::size_t each, const float* rows, float* tokens, bool turned) const {
+        move(each, rows, tokens, turned, true);
+    }
+    void move(std::size_t each, const float* from, float* to, bool turned, bool back) const {
         const std::size_t all = each == of.heads ? heads : key_heads;
         on.run(
-            jobs::scatter_heads{
-                {{of.size}, of.context, each}, turned ? cosine : nullptr, sine, rows, tokens},
+            jobs::move_heads{
+                {of.size}, of.context, each, back, turned ? cosine : nullptr, sine, from, to},
             all * of.context);
     }
     // A product for each head; `shared`: heads of a group have the same b.

@@ -317,49 +317,30 @@ struct transpose : of_columns {
     MX_JOB(by, begin, end) { by.transpose(x, rows, cols, begin, end, y); }
 };
 
-/// Rows of heads. Row r of `heads` belongs to position r % context of head r / context of all
-/// sequences' heads, in order; a row of tokens has the features of all heads, `width` each.
-struct of_heads : of_rows {
+/// Rows of heads from rows of tokens, which have the features of all heads, `width` each; or
+/// `back`. Row r is position r % context of head r / context of all sequences' heads, in order.
+/// Features are turned by rotary positions unless `cosine` is null.
+struct move_heads : of_rows {
     std::size_t context, heads;
-    MX_WHERE_JOBS_RUN std::size_t in_tokens(std::size_t r) const {
-        const std::size_t head = r / context, sequence = head / heads;
-        return ((sequence * context + r % context) * heads + head % heads) * width;
-    }
-};
-/// Rows of heads from rows of tokens, turned by rotary positions unless `cosine` is null.
-struct gather_heads : of_heads {
+    bool back;
     const float *cosine, *sine;  ///< context x width / 2
-    const float* tokens;
-    float* rows;
+    const float* from;
+    float* to;
     MX_JOB(by, begin, end) {
         const std::size_t half = width / 2;
         for (std::size_t r = begin; r < end; ++r) {
-            const float* const from = tokens + in_tokens(r);
-            float* const to = rows + r * width;
-            const std::size_t at = r % context * half;
+            const std::size_t head = r / context, position = r % context;
+            const std::size_t token = head / heads * context + position;
+            const std::size_t in_tokens = (token * heads + head % heads) * width;
+            const float* const x = from + (back ? r * width : in_tokens);
+            float* const y = to + (back ? in_tokens : r * width);
+            const std::size_t at = position * half;
             if (cosine == nullptr) {
-                by.round(rounding::none, from, width, to);
+                by.round(rounding::none, x, width, y);
+            } else if (back) {
+                by.rope_back(cosine + at, sine + at, half, x, y);
             } else {
-                by.rope(cosine + at, sine + at, half, from, to);
-            }
-        }
-    }
-};
-/// The inverse.
-struct scatter_heads : of_heads {
-    const float *cosine, *sine;
-    const float* rows;
-    float* tokens;
-    MX_JOB(by, begin, end) {
-        const std::size_t half = width / 2;
-        for (std::size_t r = begin; r < end; ++r) {
-            const float* const from = rows + r * width;
-            float* const to = tokens + in_tokens(r);
-            const std::size_t at = r % context * half;
-            if (cosine == nullptr) {
-                by.round(rounding::none, from, width, to);
-            } else {
-                by.rope_back(cosine + at, sine + at, half, from, to);
+                by.rope(cosine + at, sine + at, half, x, y);
             }
         }
     }
@@ -424,8 +405,8 @@ using job =
                  jobs::activate_halves_back, jobs::stepwise_gelu, jobs::norm, jobs::norm_back,
                  jobs::column_sums, jobs::squared_error, jobs::divergence, jobs::cross_entropy,
                  jobs::look_up, jobs::look_up_back, jobs::adam, jobs::sgd, jobs::sums_of_squares,
-                 jobs::largest, jobs::transpose, jobs::gather_heads, jobs::scatter_heads,
-                 jobs::causal_softmax, jobs::causal_softmax_back, jobs::sum_groups, jobs::normal>;
+                 jobs::largest, jobs::transpose, jobs::move_heads, jobs::causal_softmax,
+                 jobs::causal_softmax_back, jobs::sum_groups, jobs::normal>;
 
 #undef MX_JOB
 #undef MX_WHERE_JOBS_RUN

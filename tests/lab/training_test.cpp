@@ -247,6 +247,23 @@ TEST_CASE("every scheme trains, and what is not float32 differs from it") {
     }
 }
 
+TEST_CASE("every NaN of a checkpoint is written with the same bits") {
+    const test::scratch_dir dir;
+    const std::string given = dir / "given.safetensors", again = dir / "again.safetensors";
+    training(small(""), execution_context()).save(given);
+    std::string bytes = bytes_of(given);
+    std::uint64_t header = 0;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    const std::size_t first = sizeof header + header;  // the first number of the first tensor
+    const std::uint32_t other = 0xffc00001;
+    std::memcpy(bytes.data() + first, &other, sizeof other);
+    std::ofstream(given, std::ios::binary) << bytes;
+    training(given, execution_context()).save(again);
+    const std::uint32_t quiet = 0x7fc00000;
+    std::memcpy(bytes.data() + first, &quiet, sizeof quiet);
+    CHECK((bytes_of(again) == bytes));
+}
+
 TEST_CASE("recipes of every kind make their way through all three products") {
     const auto plain = finished(small(""));
     for (const char* settings :
