@@ -30,6 +30,10 @@ std::vector<T> fetched(execution_context& on, std::span<const T> there) {
     on.device()->fetch(there.data(), there.size_bytes(), here.data());
     return here;
 }
+/// Copies where `on` computes.
+inline void copy_there(const execution_context& on, const float* x, std::size_t count, float* y) {
+    on.run(jobs::round{{}, rounding::none, x, y}, count);
+}
 
 /// A growing array, which the host reads and writes by put() and get() only. It may be used with
 /// one context after another; the device of each must outlive it.

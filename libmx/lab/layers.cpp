@@ -24,10 +24,6 @@ void round_result(const execution_context& on, rounding how, std::size_t count, 
     if (how != rounding::none) on.run(jobs::round{{}, how, y, y}, count);
 }
 
-void copy(const execution_context& on, const float* x, std::size_t count, float* y) {
-    on.run(jobs::round{{}, rounding::none, x, y}, count);
-}
-
 // Random key of an operand: a function of its layer, product and step.
 base::random_key draws_of(const layer_context& c, std::string_view layer,
                           std::string_view operand) {
@@ -99,7 +95,7 @@ void prepared(const layer_context& c, const norm_layer& l, rounding how, const f
     c.on.run(jobs::round{{}, how, x, to}, l.width);
     const operand_view q = quantized(c.on, rule, {}, {to, 1, l.width, draws_of(c, l.name, "gain")},
                                      axis::last, c.buffers.copy);
-    if (q.data != to) copy(c.on, q.data, l.width, to);
+    if (q.data != to) copy_there(c.on, q.data, l.width, to);
 }
 
 }  // namespace
@@ -175,7 +171,7 @@ void norm_forward(const layer_context& all, const norm_layer& l, const float* x,
     const operand_view out = quantized(c.on, c.how.norm_output, {},
                                        {y, l.tokens, l.width, draws_of(c, l.name, "output")},
                                        axis::last, c.buffers.copy);
-    if (out.data != y) copy(c.on, out.data, count, y);
+    if (out.data != y) copy_there(c.on, out.data, count, y);
 }
 
 void norm_backward(const layer_context& all, const norm_layer& l, const norm_kept& kept,

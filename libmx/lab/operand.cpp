@@ -23,10 +23,6 @@ void transpose(const execution_context& on, const float* x, std::size_t rows, st
     on.run(jobs::transpose{{rows}, x, cols, y}, cols);
 }
 
-void copy(const execution_context& on, const float* x, std::size_t count, float* y) {
-    on.run(jobs::round{{}, rounding::none, x, y}, count);
-}
-
 // The bits of the largest finite magnitude.
 std::uint32_t finite_amax(execution_context& on, const float* x, std::size_t count) {
     if (on.device() == nullptr) return engine::finite_amax(std::span(x, count));
@@ -169,7 +165,7 @@ operand_view quantized(execution_context& on, const operand_rule& rule,
     matrix_view m = given;
     if (rotated) {
         float* const turned = as_it_is ? to : to + count;
-        copy(on, given.data, count, turned);
+        copy_there(on, given.data, count, turned);
         turn(on, rotate, turned, m.rows, m.cols, over, false);
         m.data = turned;
         if (as_it_is) return plain_view(turned, m, over);
@@ -224,7 +220,7 @@ operand_view_of<double> quantized(execution_context& on, const operand_rule& rul
     matrix_view m = given;
     if (rotated) {
         float* const turned = narrow.room_for(on, count);
-        copy(on, given.data, count, turned);
+        copy_there(on, given.data, count, turned);
         turn(on, rotate, turned, m.rows, m.cols, axis::last, false);
         m.data = turned;
     }
@@ -246,7 +242,7 @@ const float* quantized_copy(execution_context& on, const operand_rule& rule,
         array turned;
         float* const rows = turned.room_for(on, m.rows * m.cols);
         transpose(on, v.data, m.cols, m.rows, rows);
-        copy(on, rows, m.rows * m.cols, to);
+        copy_there(on, rows, m.rows * m.cols, to);
     }
     if (rotate.what != transform::kind::none) turn(on, rotate, to, m.rows, m.cols, over, true);
     return to;
