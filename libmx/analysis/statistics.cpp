@@ -84,12 +84,7 @@ class one_array final : public totals_visitor {
   public:
     explicit one_array(const engine::run_request& request)
         : totals_visitor(request, false, false), seen(request.recipes.size()) {}
-    struct figures {
-        metrics::totals totals;
-        std::uint64_t passes = 0, inexact = 0;
-        double tensor_scale = undefined_figure;
-    };
-    std::vector<figures> seen;
+    std::vector<statistics::array_figures> seen;
 
     void end(const engine::run_batch& b) override {
         for (std::size_t i = 0; i < b.jobs.size(); ++i) {  // none of a recipe that does not fit
@@ -135,16 +130,20 @@ void statistics::update(std::span<statistics* const> all, const engine::tensor_r
     one_array array(request);
     const double spread = spreads_of(std::span(&t, 1), request, control).front();
     refuse(engine::run({t}, request, array, control));
+    add(all, t.info(), spread, array.seen);
+}
 
-    const int type = static_cast<int>(t.info().type), role = place_of_role(t.info());
+void statistics::add(std::span<statistics* const> all, const io::tensor_info& info, double spread,
+                     std::span<const array_figures> figures) {
+    const int type = static_cast<int>(info.type), role = place_of_role(info);
     for (std::size_t i = 0; i < all.size(); ++i) {
-        const one_array::figures& seen = array.seen[i];
+        const array_figures& seen = figures[i];
         statistics added(all[i]->recipe_, all[i]->name_);
         added.totals_ = seen.totals;
         added.arrays_ = 1;
         added.inexact_ = seen.inexact;
         added.passes_ = seen.passes;
-        added.shape_ = t.info().shape;
+        added.shape_ = info.shape;
         added.dtype_ = {type, type};
         added.role_ = {role, role};
         added.spread_ = spread;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +29,17 @@ class statistics {
     /// Adds an array to each of `all`, in one pass over its values.
     static void update(std::span<statistics* const> all, const engine::tensor_ref& t,
                        const engine::run_control& control);
+
+    /// What is known of one array under one recipe.
+    struct array_figures {
+        metrics::totals totals;  ///< from empty_totals
+        std::uint64_t passes = 0, inexact = 0;
+        double tensor_scale = std::numeric_limits<double>::quiet_NaN();
+    };
+    /// Adds such figures of an array, those under its recipe to each of `all`. `spread`: as
+    /// spreads_of has it.
+    static void add(std::span<statistics* const> all, const io::tensor_info& info, double spread,
+                    std::span<const array_figures> figures);
 
     /// Adds what another one saw. Throws base::error (usage) where the recipes differ.
     void merge(const statistics& other);

@@ -83,14 +83,6 @@ void write(const view& x, const recipe& r, convert::quantized_form form,
     write(x, r, form, convert::destination(make), how);
 }
 
-// binary16 bits of float32, to nearest even; beyond the largest value Inf.
-std::uint16_t to_half(float x) {
-    const std::uint32_t u = base::bits_of(x), sign = u >> 16 & 0x8000u;
-    const std::uint32_t magnitude = u & base::f32_magnitude_mask;
-    if (magnitude > base::f32_infinity) return static_cast<std::uint16_t>(sign | 0x7e00u);
-    if (magnitude >= base::bits_of(65520.0f)) return static_cast<std::uint16_t>(sign | 0x7c00u);
-    return base::half_saturated(x);
-}
 // An array of the caller, of 16-bit values in place of float32.
 class narrow_writer final : public io::array_writer {
   public:
@@ -103,7 +95,7 @@ class narrow_writer final : public io::array_writer {
         if (type_ == dtype::bf16) {
             codec::simd::to_bf16(from, to, count);
         } else {
-            for (std::size_t i = 0; i < count; ++i) to[i] = to_half(from[i]);
+            for (std::size_t i = 0; i < count; ++i) to[i] = base::half_bits_of(from[i]);
         }
     }
     void commit() override {}

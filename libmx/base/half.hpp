@@ -57,4 +57,24 @@ MX_HD inline std::uint16_t half_saturated(float x) {
     return static_cast<std::uint16_t>(sign | half);
 }
 
+/// binary16 bits of float32, to nearest even; beyond the largest value Inf; of NaN the quiet one of
+/// its sign.
+MX_HD inline std::uint16_t half_bits_of(float x) {
+    const std::uint32_t u = bits_of(x), sign = u >> 16 & 0x8000u;
+    const std::uint32_t magnitude = u & f32_magnitude_mask;
+    if (magnitude > f32_infinity) return static_cast<std::uint16_t>(sign | 0x7e00u);
+    // Half a step above 65504 is a tie, which rounds up to even.
+    if (magnitude >= bits_of(65520.0f)) return static_cast<std::uint16_t>(sign | 0x7c00u);
+    return half_saturated(x);
+}
+
+/// The same of bfloat16.
+MX_HD inline std::uint16_t bf16_bits_of(float x) {
+    const std::uint32_t u = bits_of(x), upper = u >> 16;
+    if ((u & f32_magnitude_mask) > f32_infinity) {
+        return static_cast<std::uint16_t>((upper & 0x8000u) | 0x7fc0u);
+    }
+    return static_cast<std::uint16_t>((u + 0x7fffu + (upper & 1u)) >> 16);
+}
+
 }  // namespace mx::base

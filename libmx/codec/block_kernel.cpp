@@ -97,26 +97,11 @@ bool codes_tell_values(const block_params& p) {
 
 namespace {
 
-// Products of float32 numbers are exact in float64, so that T rounds them once.
 template <typename T>
 void dequantize(const block_params& p, float scale, std::uint16_t offset,
                 std::span<const std::uint8_t> codes, std::span<T> values) {
-    if (!p.scale_format->power_of_two()) {
-        const fractional_decoder decoder(p, scale);
-        for (std::size_t i = 0; i < codes.size(); ++i) {
-            values[i] = static_cast<T>(decoder.decode_unrounded(codes[i]));
-        }
-        return;
-    }
-    const auto s = static_cast<double>(scale);
-    const auto o = static_cast<double>(base::float_from_half(offset));
-    const bool narrow = p.by->arithmetic.value == element_kind::bfloat16;
-    for (std::size_t i = 0; i < codes.size(); ++i) {
-        const double product = s * static_cast<double>(p.value[codes[i]]);
-        // Adding +0 would lose the sign of a negative zero.
-        values[i] = static_cast<T>(p.has_offset ? o + product : product);
-        if (narrow) values[i] = base::rounded_to_bf16(static_cast<float>(values[i]));
-    }
+    const block_decoder decoder(p, scale, offset);
+    for (std::size_t i = 0; i < codes.size(); ++i) values[i] = decoder.value<T>(codes[i]);
 }
 
 }  // namespace

@@ -345,6 +345,13 @@ class fractional_encoder {
     double value_ = 0;
 };
 
+/// The value of a code that stands for `q`, with NaN that is the same everywhere: that of q, which
+/// may have a sign, else the positive quiet one. Arithmetic on devices gives NaN other bits.
+MX_HD inline float with_nan_of(float q, float value) {
+    if (value == value) return value;
+    return q == q ? base::quiet_nan() : q;
+}
+
 /// Decodes a block to the values that its dialect returns. ocp: the exact product rounded once.
 /// Others: float32(q * float32(s g)), for compressed-tensors float32(q * float32(s / G)); te's
 /// reference: float32(q * float32(float32(s amax) * float32(1 / (m M)))).
@@ -361,7 +368,9 @@ class fractional_decoder {
         }
     }
 
-    MX_HD float decode(std::uint8_t c) const { return static_cast<float>(decode_unrounded(c)); }
+    MX_HD float decode(std::uint8_t c) const {
+        return with_nan_of(value_of_code_[c], static_cast<float>(decode_unrounded(c)));
+    }
     /// The same before an exact product is rounded to float32.
     MX_HD double decode_unrounded(std::uint8_t code) const {
         const float q = value_of_code_[code];
@@ -376,6 +385,34 @@ class fractional_decoder {
     two_level_kind convention_;
     double exact_;
     float rounded_;
+};
+
+/// Decodes the codes of a block under any recipe: see dequantize_block.
+class block_decoder {
+  public:
+    MX_HD block_decoder(const block_params& p, float scale, std::uint16_t offset)
+        : p_(p),
+          power_(p.scale_format->power_of_two()),
+          narrow_(p.by->arithmetic.value == element_kind::bfloat16),
+          scale_(static_cast<double>(scale)),
+          offset_(static_cast<double>(base::float_from_half(offset))),
+          number_(p, scale) {}
+
+    /// Products of float32 numbers are exact in float64, so that T rounds them once.
+    template <typename T>
+    MX_HD T value(std::uint8_t code) const {
+        if (!power_) return static_cast<T>(number_.decode_unrounded(code));
+        const double product = scale_ * static_cast<double>(p_.value[code]);
+        // Adding +0 would lose the sign of a negative zero.
+        const T d = static_cast<T>(p_.has_offset ? offset_ + product : product);
+        return narrow_ ? static_cast<T>(base::rounded_to_bf16(static_cast<float>(d))) : d;
+    }
+
+  private:
+    const block_params& p_;
+    bool power_, narrow_;
+    double scale_, offset_;
+    fractional_decoder number_;
 };
 
 }  // namespace mx::codec

@@ -40,10 +40,7 @@ std::uint64_t round_to_wide(std::string_view name, std::span<float> x) {
 }
 
 std::uint16_t half_bits(float x) {
-    if (std::isnan(x)) return 0x7fffu;
-    // Half a step above 65504 is a tie, which rounds up to even.
-    if (std::abs(x) >= 65520.0f) return x < 0 ? 0xfc00u : 0x7c00u;
-    return base::half_saturated(x);
+    return std::isnan(x) ? std::uint16_t{0x7fffu} : base::half_bits_of(x);
 }
 
 }  // namespace mx::format

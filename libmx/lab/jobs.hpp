@@ -293,22 +293,6 @@ struct sums_of_squares {
     }
 };
 
-/// simd::kernels::largest of each `of_block` numbers.
-struct largest {
-    static constexpr std::size_t of_block = 4096;
-    unsigned threads() const { return most_threads; }
-    const float* x;
-    std::uint32_t* most;
-    std::size_t least() const { return grain; }
-    MX_JOB(by, begin, end) {
-        for (std::size_t at = begin; at < end; at += of_block) {
-            const std::size_t left = end - at;
-            most[at / of_block] = by.largest(x + at, left < of_block ? left : of_block);
-        }
-    }
-};
-static_assert(grain % largest::of_block == 0);
-
 /// Columns of x (rows x cols) to rows of y.
 struct transpose : of_columns {
     const float* x;
@@ -405,8 +389,8 @@ using job =
                  jobs::activate_halves_back, jobs::stepwise_gelu, jobs::norm, jobs::norm_back,
                  jobs::column_sums, jobs::squared_error, jobs::divergence, jobs::cross_entropy,
                  jobs::look_up, jobs::look_up_back, jobs::adam, jobs::sgd, jobs::sums_of_squares,
-                 jobs::largest, jobs::transpose, jobs::move_heads, jobs::causal_softmax,
-                 jobs::causal_softmax_back, jobs::sum_groups, jobs::normal>;
+                 jobs::transpose, jobs::move_heads, jobs::causal_softmax, jobs::causal_softmax_back,
+                 jobs::sum_groups, jobs::normal>;
 
 #undef MX_JOB
 #undef MX_WHERE_JOBS_RUN

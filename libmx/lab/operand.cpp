@@ -26,11 +26,7 @@ void transpose(const execution_context& on, const float* x, std::size_t rows, st
 // The bits of the largest finite magnitude.
 std::uint32_t finite_amax(execution_context& on, const float* x, std::size_t count) {
     if (on.device() == nullptr) return engine::finite_amax(std::span(x, count));
-    constexpr std::size_t each = jobs::largest::of_block;
-    const std::size_t parts = (count + each - 1) / each;
-    array_of<std::uint32_t> most;
-    on.run(jobs::largest{x, most.room_for(on, parts)}, count);
-    return parts == 0 ? 0 : std::ranges::max(most.get(on, parts));
+    return on.device()->quantizer().finite_amax(codec::cuda::numbers_at(x), count);
 }
 
 // Rotates in place, or back.
@@ -43,7 +39,7 @@ void turn(execution_context& on, const transform::rotation& rotate, float* x, st
     };
     if (on.device() == nullptr) return turned(x);
     if (rotate.what != transform::kind::matrix) {
-        return on.device()->rotate(rotate, x, rows, cols, along, back);
+        return on.device()->quantizer().rotate(rotate, x, rows, cols, along, back);
     }
     on.note_copies("rotations by a matrix");
     std::vector<float> here = fetched(on, std::span<const float>(x, rows * cols));
@@ -133,8 +129,13 @@ void quantize_blocks(execution_context& on, const codec::recipe& r, const matrix
                      const layout& l, float* to) {
     const codec::block_params p = params_of(on, r, m);
     if (on.device() == nullptr) return quantize_here(on, p, m, l, to);
-    on.device()->quantize(p, {m.data, m.rows, m.cols, m.key.tensor, std::min(l.block_rows, m.rows),
-                              std::min(l.block_cols, m.cols), to, l.across});
+    codec::cuda::array_results results;
+    results.values = codec::cuda::numbers_at(to);
+    results.row_step = l.across ? 1 : m.cols;
+    results.col_step = l.across ? m.rows : 1;
+    const block::grid grid{{1, m.rows, m.cols}, l.block_rows, l.block_cols};
+    on.device()->quantizer().quantize(p, grid, m.key.tensor, codec::cuda::numbers_at(m.data),
+                                      results);
 }
 
 operand_view plain_view(const float* data, const matrix_view& m, axis over) {

@@ -35,6 +35,18 @@ void host_stream::copy_back(std::byte* host, const std::byte* device, std::size_
     queue([=] { std::memcpy(host, device, bytes); });
 }
 
+void host_stream::send(std::byte* device, const void* host, std::size_t bytes) {
+    const auto* const from = static_cast<const std::byte*>(host);
+    if (observe_) observe_(from, bytes);
+    queue([device, sent = std::vector<std::byte>(from, from + bytes)] {
+        std::ranges::copy(sent, device);
+    });
+}
+
+void host_stream::copy_across(std::byte* to, const std::byte* from, std::size_t bytes) {
+    queue([=] { std::memcpy(to, from, bytes); });
+}
+
 void host_stream::wait() {
     const std::vector<std::function<void()>> work = std::move(queued_);
     queued_.clear();
@@ -67,6 +79,41 @@ std::unique_ptr<stream> host_device::make_stream() {
     const std::lock_guard lock(guard_);
     if (refused()) throw no_room("the card has no room for a stream");
     return std::make_unique<host_stream>(observe_);
+}
+
+namespace {
+
+// That of someone else.
+class lent_stream final : public stream {
+  public:
+    explicit lent_stream(host_stream& of) : of_(of) {}
+    void copy_there(std::byte* device, const std::byte* host, std::size_t bytes) override {
+        of_.copy_there(device, host, bytes);
+    }
+    void copy_rows_there(std::byte* device, const std::byte* host, std::size_t bytes,
+                         std::size_t rows, std::size_t pitch) override {
+        of_.copy_rows_there(device, host, bytes, rows, pitch);
+    }
+    void copy_back(std::byte* host, const std::byte* device, std::size_t bytes) override {
+        of_.copy_back(host, device, bytes);
+    }
+    void send(std::byte* device, const void* host, std::size_t bytes) override {
+        of_.send(device, host, bytes);
+    }
+    void copy_across(std::byte* to, const std::byte* from, std::size_t bytes) override {
+        of_.copy_across(to, from, bytes);
+    }
+    void wait() override { of_.wait(); }
+    void* handle() override { return of_.handle(); }
+
+  private:
+    host_stream& of_;
+};
+
+}  // namespace
+
+std::unique_ptr<stream> host_stream_device::make_stream() {
+    return std::make_unique<lent_stream>(on_);
 }
 
 memory_room host_device::room() noexcept {

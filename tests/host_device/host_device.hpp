@@ -25,6 +25,8 @@ class host_stream final : public stream {
     void copy_rows_there(std::byte* device, const std::byte* host, std::size_t bytes,
                          std::size_t rows, std::size_t pitch) override;
     void copy_back(std::byte* host, const std::byte* device, std::size_t bytes) override;
+    void send(std::byte* device, const void* host, std::size_t bytes) override;
+    void copy_across(std::byte* to, const std::byte* from, std::size_t bytes) override;
     void wait() override;
     void* handle() override { return this; }
 
@@ -73,6 +75,25 @@ class host_device final : public device {
     std::size_t asked_ = 0;
     std::function<bool(std::size_t)> refuses_;
     std::function<void(const std::byte*, std::size_t)> observe_;
+};
+
+/// A stream of the caller as base::cuda::device_of_stream makes it a device: memory is freed in the
+/// order of the stream. Both must outlive it.
+class host_stream_device final : public device {
+  public:
+    host_stream_device(host_device& memory, host_stream& on) : memory_(memory), on_(on) {}
+    std::byte* take(memory_kind kind, std::size_t bytes) override {
+        return memory_.take(kind, bytes);
+    }
+    void give_back(memory_kind kind, std::byte* memory, std::size_t bytes) noexcept override {
+        on_.queue([this, kind, memory, bytes] { memory_.give_back(kind, memory, bytes); });
+    }
+    std::unique_ptr<stream> make_stream() override;
+    memory_room room() noexcept override { return memory_.room(); }
+
+  private:
+    host_device& memory_;
+    host_stream& on_;
 };
 
 }  // namespace mx::base::cuda

@@ -25,6 +25,10 @@
 
 namespace mx {
 
+namespace analysis {
+class statistics;
+}
+
 /// The one exception type. kind() says what failed, place() where, what() all of it in one line.
 using base::error;
 using base::error_kind;
@@ -195,6 +199,63 @@ std::vector<float> cast(const view& x, std::string_view element, const cast_opti
 std::vector<float> multiply(const view& a, const recipe& recipe_a, const view& b,
                             const recipe& recipe_b, std::string_view accumulate,
                             const run_options& how = {});
+
+// Arrays in the memory of a CUDA device: values stay there, and so do results, with the bytes of
+// the host. Work is queued on the stream of the caller, and memory that it needs is freed in the
+// order of that stream. A call waits for the stream only if it needs a number on the host: the
+// largest magnitude of an array for recipes with a scale of the tensor, and figures. What the
+// device has no kernels for (see copies) is copied to the host and back, with the same result. In a
+// build without CUDA, and while a stream is captured in a graph, these functions throw mx::error
+// (unavailable).
+
+/// A stream of a device.
+struct device_stream {
+    int device = 0;          ///< its ordinal
+    void* stream = nullptr;  ///< a cudaStream_t
+};
+
+/// F32, BF16 or F16 in C order without gaps.
+struct device_array {
+    void* data = nullptr;  ///< aligned to the element
+    dtype type = dtype::f32;
+    shape extents;
+};
+
+/// Packed codes, scale codes and offsets, as in mx::blocks.
+struct device_blocks {
+    std::uint8_t *codes = nullptr, *scale_codes = nullptr;
+    std::uint16_t* offsets = nullptr;  ///< null if the recipe has none
+};
+
+/// Why no device can be used, for the middle of a sentence; empty if one can.
+std::string missing_device();
+
+/// What makes fake_quantize and measure copy such an array under `r`, or with `packed` quantize and
+/// dequantize refuse it, for the middle of a sentence; empty: nothing.
+std::string copies(const recipe& r, const shape& extents, bool packed = false);
+
+/// As on the host. `to` has x's extents, and may be x. Throws mx::error (usage) for other types.
+void fake_quantize(const device_array& x, const recipe& r, std::string_view name,
+                   const device_array& to, const device_stream& on);
+
+/// Returns the scale of the tensor as stored, none if the recipe has none. Throws mx::error
+/// (usage) where copies(r, x.extents, true) says something.
+std::optional<float> quantize(const device_array& x, const recipe& r, std::string_view name,
+                              const device_blocks& to, const device_stream& on);
+
+/// The values of codes and scales of an array of `to`'s extents, rounded once.
+void dequantize(const device_blocks& from, std::optional<float> tensor_scale, const recipe& r,
+                const device_array& to, const device_stream& on);
+
+/// `to` is F32.
+void cast(const device_array& x, std::string_view element, const cast_options& options,
+          std::string_view name, const device_array& to, const device_stream& on);
+
+std::vector<row> measure(const device_array& x, std::span<const recipe> recipes,
+                         std::string_view name, const device_stream& on);
+/// Adds the array to each of `all`, which are of one name.
+void update(std::span<analysis::statistics* const> all, const device_array& x,
+            const device_stream& on);
 
 /// An opened checkpoint.
 class model {

@@ -36,8 +36,9 @@ class no_room : public error {
     std::string shortage_;
 };
 
-/// Copies and kernels in order, concurrent with those of other streams. Copies are from and to
-/// pinned memory, which must not change until wait() returns.
+/// Copies and kernels in order, concurrent with those of other streams. Memory of the host that is
+/// copied from or to is pinned, so that this thread does not wait for it, and must not change until
+/// wait() returns; send() and copy_back() take any.
 class stream {
   public:
     stream() = default;
@@ -50,6 +51,10 @@ class stream {
     virtual void copy_rows_there(std::byte* device, const std::byte* host, std::size_t bytes,
                                  std::size_t rows, std::size_t pitch) = 0;
     virtual void copy_back(std::byte* host, const std::byte* device, std::size_t bytes) = 0;
+    /// To the device, from memory that may change afterwards.
+    virtual void send(std::byte* device, const void* host, std::size_t bytes) = 0;
+    /// From one place of the device to another.
+    virtual void copy_across(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
     /// Throws when anything that was queued has failed.
     virtual void wait() = 0;
     /// What kernels are started on: a cudaStream_t, or a host_stream.

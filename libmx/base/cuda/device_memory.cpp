@@ -4,23 +4,17 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include <map>
+#include <mutex>
+
 #include "libmx/base/cuda/pooled_device.hpp"
 
 namespace mx::base::cuda {
 namespace {
 
-class runtime_stream final : public stream {
+class runtime_stream : public stream {
   public:
-    runtime_stream() {
-        check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
-    }
-    // At the end of the program the runtime may be gone, and its streams and memory with it: errors
-    // here, and in give_back, do not matter.
-    ~runtime_stream() override {
-        cudaStreamSynchronize(stream_);
-        cudaStreamDestroy(stream_);
-        cudaGetLastError();
-    }
+    explicit runtime_stream(cudaStream_t of) : stream_(of) {}
 
     void copy_there(std::byte* device, const std::byte* host, std::size_t bytes) override {
         check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_),
@@ -36,12 +30,52 @@ class runtime_stream final : public stream {
         check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream_),
               "copying from the GPU");
     }
+    // The runtime copies memory that is not pinned to memory of its own before it returns.
+    void send(std::byte* device, const void* host, std::size_t bytes) override {
+        check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_),
+              "copying to the GPU");
+    }
+    void copy_across(std::byte* to, const std::byte* from, std::size_t bytes) override {
+        check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_),
+              "copying on the GPU");
+    }
     void wait() override { check(cudaStreamSynchronize(stream_), "running the kernel"); }
     void* handle() override { return stream_; }
 
-  private:
-    cudaStream_t stream_ = nullptr;
+  protected:
+    cudaStream_t stream_;
 };
+
+class own_stream final : public runtime_stream {
+  public:
+    own_stream() : runtime_stream(nullptr) {
+        check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+    }
+    // At the end of the program the runtime may be gone, and its streams and memory with it: errors
+    // here, and in give_back, do not matter.
+    ~own_stream() override {
+        cudaStreamSynchronize(stream_);
+        cudaStreamDestroy(stream_);
+        cudaGetLastError();
+    }
+};
+
+memory_room memory_now() noexcept {
+    std::size_t free = 0, all = 0;
+    if (cudaMemGetInfo(&free, &all) == cudaSuccess) return {free, all};
+    cudaGetLastError();
+    return {};
+}
+
+// `memory` if it was allocated.
+std::byte* taken(cudaError_t code, void* memory, memory_kind kind, std::size_t bytes) {
+    if (code == cudaErrorMemoryAllocation) {
+        cudaGetLastError();  // else the next kernel would be reported as failed
+        throw no_room(shortage_of(kind, bytes, memory_now()));
+    }
+    check(code, kind == memory_kind::device ? "allocating GPU memory" : "taking pinned memory");
+    return static_cast<std::byte*>(memory);
+}
 
 // Every thread of the host starts on the first device, and all share its context.
 class runtime_device final : public device {
@@ -51,12 +85,7 @@ class runtime_device final : public device {
         const cudaError_t code = kind == memory_kind::device
                                      ? cudaMalloc(&memory, bytes)
                                      : cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
-        if (code == cudaErrorMemoryAllocation) {
-            cudaGetLastError();  // else the next kernel would be reported as failed
-            throw no_room(shortage_of(kind, bytes, room()));
-        }
-        check(code, kind == memory_kind::device ? "allocating GPU memory" : "taking pinned memory");
-        return static_cast<std::byte*>(memory);
+        return taken(code, memory, kind, bytes);
     }
     void give_back(memory_kind kind, std::byte* memory, std::size_t) noexcept override {
         if (kind == memory_kind::device) {
@@ -66,13 +95,52 @@ class runtime_device final : public device {
         }
         cudaGetLastError();
     }
-    std::unique_ptr<stream> make_stream() override { return std::make_unique<runtime_stream>(); }
-    memory_room room() noexcept override {
-        std::size_t free = 0, all = 0;
-        if (cudaMemGetInfo(&free, &all) == cudaSuccess) return {free, all};
-        cudaGetLastError();
-        return {};
+    std::unique_ptr<stream> make_stream() override { return std::make_unique<own_stream>(); }
+    memory_room room() noexcept override { return memory_now(); }
+};
+
+// Memory that freed arrays leave for the next ones, beyond which it goes back to the device.
+constexpr std::uint64_t kept_for_streams = std::uint64_t{256} << 20;
+
+cudaMemPool_t pool_of(int ordinal) {
+    static std::mutex guard;
+    static std::map<int, cudaMemPool_t> pools;
+    const std::lock_guard lock(guard);
+    cudaMemPool_t& pool = pools[ordinal];
+    if (pool != nullptr) return pool;
+    cudaMemPoolProps how{};
+    how.allocType = cudaMemAllocationTypePinned;
+    how.location.type = cudaMemLocationTypeDevice;
+    how.location.id = ordinal;
+    check(cudaMemPoolCreate(&pool, &how), "making a pool of memory");
+    std::uint64_t kept = kept_for_streams;
+    check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept),
+          "setting up a pool of memory");
+    return pool;
+}
+
+class stream_device final : public device {
+  public:
+    stream_device(int ordinal, cudaStream_t on) : pool_(pool_of(ordinal)), on_(on) {}
+
+    std::byte* take(memory_kind kind, std::size_t bytes) override {
+        if (kind == memory_kind::pinned) {
+            throw error(error_kind::unavailable, "pinned memory is of no stream");
+        }
+        void* memory = nullptr;
+        const cudaError_t code = cudaMallocFromPoolAsync(&memory, bytes, pool_, on_);
+        return taken(code, memory, kind, bytes);
     }
+    void give_back(memory_kind, std::byte* memory, std::size_t) noexcept override {
+        cudaFreeAsync(memory, on_);
+        cudaGetLastError();
+    }
+    std::unique_ptr<stream> make_stream() override { return std::make_unique<runtime_stream>(on_); }
+    memory_room room() noexcept override { return memory_now(); }
+
+  private:
+    cudaMemPool_t pool_;
+    cudaStream_t on_;
 };
 
 // Virtual devices need not report their clocks: 0 then.
@@ -143,6 +211,28 @@ device& first_device() {
     static runtime_device runtime;
     static pooled_device pool(runtime);
     return pool;
+}
+
+std::unique_ptr<device> device_of_stream(int ordinal, void* stream) {
+    const auto on = static_cast<cudaStream_t>(stream);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(on, &status), "asking about the stream");
+    if (status != cudaStreamCaptureStatusNone) {
+        throw error(error_kind::unavailable,
+                    "the stream is being captured in a graph, in which the data of a recipe would "
+                    "not be there at the next launch: call libmx outside of the capture");
+    }
+    return std::make_unique<stream_device>(ordinal, on);
+}
+
+current_device::current_device(int ordinal) {
+    check(cudaGetDevice(&before_), "asking for the current GPU");
+    if (before_ != ordinal) check(cudaSetDevice(ordinal), "choosing a GPU");
+}
+
+current_device::~current_device() {
+    cudaSetDevice(before_);
+    cudaGetLastError();
 }
 
 device_facts facts_of_device() {

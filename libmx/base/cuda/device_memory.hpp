@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first CUDA device, by CUDA's runtime.
+// CUDA devices, by CUDA's runtime.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,23 @@ void check(int code, const char* what);
 
 /// The first call starts the runtime. Freed memory is kept for later (pooled_device.hpp).
 device& first_device();
+
+/// A stream of the caller, a cudaStream_t of device `ordinal`, as a device: its memory is taken and
+/// freed in the order of the stream, and its streams are this one. Throws base::error (unavailable)
+/// while the stream is captured in a graph.
+std::unique_ptr<device> device_of_stream(int ordinal, void* stream);
+
+/// Makes device `ordinal` that of this thread for its lifetime.
+class current_device {
+  public:
+    explicit current_device(int ordinal);
+    current_device(const current_device&) = delete;
+    current_device& operator=(const current_device&) = delete;
+    ~current_device();
+
+  private:
+    int before_ = 0;
+};
 
 /// Properties of a device.
 struct device_facts {

@@ -15,13 +15,17 @@
 
 namespace mx::codec::cuda {
 
+namespace {
+
 void start(const launch& l, base::cuda::stream& on) {
     launch own = l;
     own.by_instruction = bodies_by_instruction();
     base::cuda::check(enqueue(own, on.handle()), "starting the kernel");
 }
 
-namespace {
+void start_without_instructions(const launch& l, base::cuda::stream& on) {
+    base::cuda::check(enqueue(l, on.handle()), "starting the kernel");
+}
 
 void start_elements(const element_launch& l, base::cuda::stream& on) {
     base::cuda::check(enqueue(l, on.handle()), "starting the kernel");
@@ -136,6 +140,22 @@ class cuda_meter final : public device_meter {
 };
 
 }  // namespace
+
+array_starters starters_for(int ordinal) {
+    // Instructions are compared with the emulator on the first device only.
+    return {ordinal == 0 ? start : start_without_instructions, start_elements,
+            [](const array_work& what, base::cuda::stream& on) {
+                check(enqueue(what, on.handle()), "starting the kernel");
+            }};
+}
+
+void with_stream(const device_stream& at, const std::function<void(array_quantizer&)>& work) {
+    const base::cuda::current_device current(at.ordinal);
+    const auto memory = base::cuda::device_of_stream(at.ordinal, at.stream);
+    base::cuda::lane lane(*memory);
+    array_quantizer by(*memory, lane, starters_for(at.ordinal));
+    work(by);
+}
 
 std::unique_ptr<quantizer> make_quantizer() {
     return make_device_quantizer(base::cuda::first_device(), start);

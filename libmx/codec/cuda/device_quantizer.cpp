@@ -61,16 +61,6 @@ void for_each_row(const value_rectangle& v, Row&& row) {
     }
 }
 
-void write_counts(const segment_tally& from, block::segment_stats& to) {
-    const auto take = [](std::uint64_t& n, std::uint32_t count) { n = count; };
-    block::each_count(take, to.count, from);
-    to.count.dequant_overflow = from.dequant_overflow;
-    to.block.blocks = from.blocks;
-    block::each_flag(take, to.block, from);
-    to.max_error = from.max_error;
-    to.counted_max = from.counted_max;
-}
-
 using base::cuda::device;
 using base::cuda::held_memory;
 using base::cuda::memory_kind;
@@ -240,7 +230,11 @@ class device_quantizer final : public quantizer {
         const device_result r =
             result_of(p.layout, in_slice, recipe - p.what.recipe, p.back.data());
         block::segment_stats& to = stats_[recipe];
-        write_counts(*r.tally, to);
+        to.count = {};
+        to.block = {};
+        to.max_error = 0;
+        to.counted_max = 0;
+        add_counts(*r.tally, to);
         if (in_slice == 0) to.sum = {};
         if (in_slice + 1 == p.what.segments) {
             to.sum = *r.totals;

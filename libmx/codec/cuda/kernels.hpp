@@ -9,6 +9,7 @@
 #include "libmx/base/macros.hpp"
 #include "libmx/block/block_stats.hpp"
 #include "libmx/block/exact_totals.hpp"
+#include "libmx/block/segment_stats.hpp"
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/segment.hpp"
 #include "libmx/tensor/dtypes.hpp"
@@ -79,6 +80,16 @@ MX_HD inline void add_block(segment_tally& to, const block::block_stats& b) {
     block::each_flag(block::plus{}, to, b.is);
     to.counted_max = std::max(to.counted_max, b.counted_max);
     to.max_error = std::max(to.max_error, b.sum.max_error);
+}
+
+/// Adds the tally of a segment.
+inline void add_counts(const segment_tally& from, block::segment_stats& to) {
+    block::each_count(block::plus{}, to.count, from);
+    to.count.dequant_overflow += from.dequant_overflow;
+    to.block.blocks += from.blocks;
+    block::each_flag(block::plus{}, to.block, from);
+    to.max_error = std::max(to.max_error, from.max_error);
+    to.counted_max = std::max(to.counted_max, from.counted_max);
 }
 
 /// Merges the tallies of two parts of a segment.

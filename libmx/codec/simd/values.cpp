@@ -74,12 +74,7 @@ void narrow(const float* from, std::uint16_t* to, std::size_t count) {
             hn::TruncateTo(stored, hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(x)), nan, rounded)),
             stored, to + i);
     }
-    for (; i < count; ++i) {
-        const std::uint32_t u = base::bits_of(from[i]), upper = u >> 16;
-        const bool is_nan = (u & base::f32_magnitude_mask) > base::f32_infinity;
-        to[i] = static_cast<std::uint16_t>(is_nan ? (upper & 0x8000u) | 0x7fc0u
-                                                  : (u + 0x7fffu + (upper & 1u)) >> 16);
-    }
+    for (; i < count; ++i) to[i] = base::bf16_bits_of(from[i]);
 }
 
 void widen(const std::uint16_t* from, float* to, std::size_t count) {

@@ -12,17 +12,13 @@ constexpr starters by_cuda{
     [](const job& what, std::uint64_t count, base::cuda::stream& on) {
         check(enqueue(what, count, on.handle()));
     },
-    [](const product_launch& l, base::cuda::stream& on) { check(enqueue(l, on.handle())); },
-    codec::cuda::start,
-    [](const codec::cuda::matrix_values& m, base::cuda::stream& on) {
-        check(codec::cuda::enqueue(m, on.handle()));
-    },
-    [](const rotation_launch& l, base::cuda::stream& on) { check(enqueue(l, on.handle())); }};
+    [](const product_launch& l, base::cuda::stream& on) { check(enqueue(l, on.handle())); }};
 
 }  // namespace
 
 std::unique_ptr<device_arrays> make_arrays() {
-    return std::make_unique<device_arrays>(base::cuda::first_device(), by_cuda);
+    return std::make_unique<device_arrays>(base::cuda::first_device(), by_cuda,
+                                           codec::cuda::starters_for(0));
 }
 
 }  // namespace mx::lab::cuda

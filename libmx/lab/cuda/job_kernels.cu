@@ -170,7 +170,6 @@ struct block_kernels {
     MX_FUNCTION(adam)
     MX_FUNCTION(sgd)
     MX_FUNCTION(sum_of_squares)
-    MX_FUNCTION(largest)
     MX_FUNCTION(fill)
     MX_FUNCTION(scale)
     MX_FUNCTION(add_scaled)

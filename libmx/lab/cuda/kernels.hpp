@@ -24,23 +24,9 @@ struct product_launch {
     std::uint64_t count = 1, a_step = 0, b_step = 0, c_step = 0, b_shared = 1;
 };
 
-/// Rotates groups of `size` numbers, `step` apart, in place: `groups` of each run, one behind
-/// another. Runs begin `run_step` apart.
-struct rotation_launch {
-    static constexpr std::uint32_t most_size = 1280, most_base = 20;
-    float* x;
-    std::uint64_t runs, run_step, groups, step;
-    std::uint32_t size, base;  ///< transform::base_of
-    bool back;
-    float factor;                          ///< transform::factor_of
-    std::uint32_t minus[most_size / 32];   ///< a bit for each position whose sign is -1
-    std::uint32_t minus_entry[most_base];  ///< of each row of the base's matrix, or its transpose
-};
-
 /// Queue a kernel on `stream` (a cudaStream_t). Return the runtime's error code, 0 on success.
 /// No extent of a product may be 0.
 int enqueue(const product_launch& l, void* stream);
 int enqueue(const job& what, std::uint64_t count, void* stream);
-int enqueue(const rotation_launch& l, void* stream);
 
 }  // namespace mx::lab::cuda

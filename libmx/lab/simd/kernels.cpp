@@ -39,7 +39,6 @@
     void sgd(float, const float*, std::size_t, float*);                                           \
     double sum_of_squares(const float*, std::size_t);                                             \
     void normal(const base::random_key&, std::uint64_t, std::size_t, float*);                     \
-    std::uint32_t largest(const float*, std::size_t);                                             \
     void fill(float, std::size_t, float*);                                                        \
     void scale(float, std::size_t, float*);                                                       \
     void add_scaled(float, const float*, std::size_t, float*);                                    \
@@ -52,8 +51,8 @@
         activate,       activate_back, stepwise_gelu, add,           add_bias,                    \
         norm,           norm_back,     column_sums,   squared_error, divergence,                  \
         softmax,        softmax_back,  cross_entropy, adam,          sgd,                         \
-        sum_of_squares, largest,       fill,          scale,         add_scaled,                  \
-        rope,           rope_back,     transpose,     normal};                                    \
+        sum_of_squares, fill,          scale,         add_scaled,    rope,                        \
+        rope_back,      transpose,     normal};                                                   \
     }
 
 namespace mx::lab::simd {

@@ -128,8 +128,6 @@ struct kernels {
     void (*sgd)(float rate, const float* g, std::size_t count, float* p);
 
     double (*sum_of_squares)(const float* x, std::size_t count);
-    /// The bits of the largest finite magnitude; 0 if there is none.
-    std::uint32_t (*largest)(const float* x, std::size_t count);
     /// x = value; x = x * by; y = y + by * x, both rounded.
     void (*fill)(float value, std::size_t count, float* x);
     void (*scale)(float by, std::size_t count, float* x);

@@ -130,6 +130,12 @@ void put_wide(std::string_view to, bool packed, std::span<float> x, std::uint64_
 
 }  // namespace
 
+std::optional<codec::element_cast> element_cast_of(const cast_request& request) {
+    const target to = find_target(request);
+    if (!to.wide.empty()) return std::nullopt;
+    return to.cast;
+}
+
 conversion cast(const std::vector<assigned_tensor>& tensors, const cast_request& request,
                 const destination& out, const engine::run_control& control) {
     if (request.tensor_scaled && request.packed && !request.arrays) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/codec/convert_element.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/engine/cast_recipe.hpp"
 #include "libmx/engine/control.hpp"
@@ -85,6 +86,10 @@ struct cast_request : engine::cast_recipe {
     /// one that its recipe gives.
     storage arrays{};
 };
+
+/// The conversion of single values; none to wide formats, which only round. Throws base::error
+/// (usage) for unknown formats, and if the dialect lacks the conversion.
+std::optional<codec::element_cast> element_cast_of(const cast_request& request);
 
 /// Converts the elements of the tensors without a scale, except those that are `kept`. Throws
 /// base::error: usage if the dialect lacks the conversion; with `packed`, input for a value without

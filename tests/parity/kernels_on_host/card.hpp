@@ -108,6 +108,11 @@ T atomicAdd(T* to, T value) {
     *to += value;
     return before;
 }
+inline std::uint32_t atomicMax(std::uint32_t* to, std::uint32_t value) {
+    const std::uint32_t before = *to;
+    *to = std::max(before, value);
+    return before;
+}
 inline std::uint32_t atomicMin(std::uint32_t* to, std::uint32_t value) {
     const std::uint32_t before = *to;
     *to = std::min(before, value);

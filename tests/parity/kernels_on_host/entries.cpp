@@ -2,9 +2,9 @@
 // Compiled like the kernels: see card.hpp.
 #include "tests/parity/kernels_on_host/entries.hpp"
 
+#include "libmx/codec/cuda/array_work.hpp"
 #include "libmx/codec/cuda/element_body.hpp"
 #include "libmx/codec/cuda/kernels.hpp"
-#include "libmx/codec/cuda/matrix_values.hpp"
 #include "libmx/codec/cuda/meter_kernels.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
 #include "libmx/gemm/cuda/kernels.hpp"
@@ -39,11 +39,8 @@ int enqueue_chains(const void* launch, void* stream) {
 int enqueue_job(const void* job, std::uint64_t count, void* stream) {
     return mx::lab::cuda::enqueue(copy_of<mx::lab::job>(job), count, stream);
 }
-int enqueue_rotation(const void* launch, void* stream) {
-    return mx::lab::cuda::enqueue(copy_of<mx::lab::cuda::rotation_launch>(launch), stream);
-}
-int enqueue_values(const void* values, void* stream) {
-    return mx::codec::cuda::enqueue(copy_of<mx::codec::cuda::matrix_values>(values), stream);
+int enqueue_work(const void* work, void* stream) {
+    return mx::codec::cuda::enqueue(copy_of<mx::codec::cuda::array_work>(work), stream);
 }
 int enqueue_read(const std::byte* from, std::uint64_t bytes, std::uint32_t* sum, void* stream) {
     return mx::codec::cuda::enqueue_read(from, bytes, sum, stream);

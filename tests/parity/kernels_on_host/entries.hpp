@@ -13,8 +13,7 @@ int enqueue_elements(const void* launch, void* stream);
 int enqueue_products(const void* launch, void* stream);
 int enqueue_chains(const void* launch, void* stream);
 int enqueue_job(const void* job, std::uint64_t count, void* stream);
-int enqueue_rotation(const void* launch, void* stream);
-int enqueue_values(const void* values, void* stream);
+int enqueue_work(const void* work, void* stream);
 
 int enqueue_read(const std::byte* from, std::uint64_t bytes, std::uint32_t* sum, void* stream);
 int enqueue_copy(std::byte* to, const std::byte* from, std::uint64_t bytes, void* stream);

@@ -11,6 +11,7 @@
 #include "libmx/lab/training.hpp"
 #include "tests/catch.hpp"
 #include "tests/host_device/host_device.hpp"
+#include "tests/parity/kernels_on_host/array_kernels.hpp"
 #include "tests/parity/kernels_on_host/entries.hpp"
 #include "tests/parity/training_cases.hpp"
 
@@ -21,32 +22,18 @@ using mx::base::cuda::memory_kind;
 using mx::lab::cuda::device_arrays;
 using mx::lab::cuda::starters;
 
-void check(int code) {
-    if (code != 0) throw mx::base::error(mx::base::error_kind::unavailable, "no such grid");
-}
-
 const starters by_kernels{
     [](const mx::lab::job& what, std::uint64_t count, mx::base::cuda::stream& on) {
-        check(card::enqueue_job(&what, count, on.handle()));
+        card::check(card::enqueue_job(&what, count, on.handle()));
     },
     [](const mx::lab::cuda::product_launch& l, mx::base::cuda::stream& on) {
-        check(card::enqueue_chains(&l, on.handle()));
-    },
-    [](const mx::codec::cuda::launch& l, mx::base::cuda::stream& on) {
-        check(card::enqueue_segments(&l, on.handle()));
-    },
-    [](const mx::codec::cuda::matrix_values& m, mx::base::cuda::stream& on) {
-        check(card::enqueue_values(&m, on.handle()));
-    },
-    [](const mx::lab::cuda::rotation_launch& l, mx::base::cuda::stream& on) {
-        check(card::enqueue_rotation(&l, on.handle()));
+        card::check(card::enqueue_chains(&l, on.handle()));
     }};
 
 // The same with products by the CPU: the kernel of products, which a test below compares alone,
 // computes whole tiles, most of which small networks leave empty.
 const starters with_fast_products{
-    by_kernels.job,
-    [](const mx::lab::cuda::product_launch& l, mx::base::cuda::stream& on) {
+    by_kernels.job, [](const mx::lab::cuda::product_launch& l, mx::base::cuda::stream& on) {
         static_cast<mx::base::cuda::host_stream&>(on).queue([l] {
             mx::lab::execution_context here;
             for (std::uint64_t i = 0; i < l.count; ++i) {
@@ -56,11 +43,10 @@ const starters with_fast_products{
                                   {b, l.b.rows, l.depth, l.b.transposed}, l.c + i * l.c_step);
             }
         });
-    },
-    by_kernels.segments, by_kernels.values, by_kernels.rotation};
+    }};
 
 std::unique_ptr<device_arrays> made(host_device& on, const starters& start = by_kernels) {
-    return std::make_unique<device_arrays>(on, start);
+    return std::make_unique<device_arrays>(on, start, card::array_kernels);
 }
 
 struct counted_cases {
@@ -121,8 +107,7 @@ TEST_CASE("a step sends no array to the device") {
         [](const mx::lab::cuda::product_launch& l, mx::base::cuda::stream& on) {
             ++jobs_and_products;
             with_fast_products.product(l, on);
-        },
-        by_kernels.segments, by_kernels.values, by_kernels.rotation};
+        }};
     constexpr std::size_t quantizations = 4 * 2 * 6;  // layers, products of each, operands
     // The parameters' places are sent once more for the norm of the gradient; each quantization has
     // its parameters and extents of segments. An activation has 16384 bytes or more.
@@ -147,19 +132,6 @@ TEST_CASE("a step sends no array to the device") {
     }
 }
 
-TEST_CASE("arrays larger than pinned memory are copied whole") {
-    // More than two parts of 4 MiB, the last one short.
-    constexpr std::size_t many = 2'300'001;
-    std::vector<float> x(many);
-    mx::lab::simd::scalar_kernels.normal({3, 1}, 0, many, x.data());
-    host_device device;
-    mx::lab::execution_context on(1, made(device), nullptr);
-    mx::lab::array there;
-    there.put(on, std::span<const float>(x));
-    CHECK((there.get(on, many) == x));
-    CHECK(device.peak(memory_kind::pinned) == std::size_t{4} << 20);
-}
-
 TEST_CASE("rotations leave the bits of the CPU, there and back") {
     host_device device;
     mx::lab::execution_context on(1, made(device), nullptr);
@@ -181,7 +153,7 @@ TEST_CASE("rotations leave the bits of the CPU, there and back") {
                     (back ? mx::transform::rotate_back : mx::transform::rotate)(r, all, along);
                     mx::lab::array there;
                     float* const to = there.put(on, std::span<const float>(x));
-                    on.device()->rotate(r, to, rows, cols, along, back);
+                    on.device()->quantizer().rotate(r, to, rows, cols, along, back);
                     const std::vector<float> got = there.get(on, x.size());
                     CHECK(std::memcmp(got.data(), expected.data(), 4 * x.size()) == 0);
                 }

@@ -5,19 +5,19 @@
 #include <cmath>
 
 #include "libmx/base/bits.hpp"
-#include "libmx/lab/cuda/kernels.hpp"
+#include "libmx/codec/cuda/array_work.hpp"
 
-namespace mx::lab::cuda {
+namespace mx::codec::cuda {
 namespace {
 
 constexpr unsigned threads = 128;
-constexpr unsigned most = rotation_launch::most_size;
+constexpr unsigned most = rotated_groups::most_size;
 
 __device__ inline float one_nan(float x) { return x == x ? x : base::quiet_nan(); }
 
 // Sums of `base` neighbours, then butterflies, in T; the result is in `x`.
 template <typename T>
-__device__ void sum_group(const rotation_launch& l, T* x, T* room) {
+__device__ void sum_group(const rotated_groups& l, T* x, T* room) {
     if (l.base > 1) {
         for (unsigned i = threadIdx.x; i < l.size; i += threads) {
             const unsigned row = i % l.base, at = i - row;
@@ -43,16 +43,16 @@ __device__ void sum_group(const rotation_launch& l, T* x, T* room) {
     }
 }
 
-__device__ inline float signed_by(const rotation_launch& l, unsigned i, float x) {
+__device__ inline float signed_by(const rotated_groups& l, unsigned i, float x) {
     return (l.minus[i / 32] >> i % 32 & 1u) != 0 ? -1.0f * x : x;
 }
 
-__device__ inline float* group_of(const rotation_launch& l) {
+__device__ inline float* group_of(const rotated_groups& l) {
     const std::uint64_t run = blockIdx.x % l.runs, group = blockIdx.x / l.runs;
     return l.x + run * l.run_step + group * l.size * l.step;
 }
 
-__global__ void __launch_bounds__(threads) rotate_there(const __grid_constant__ rotation_launch l) {
+__global__ void __launch_bounds__(threads) rotate_there(const __grid_constant__ rotated_groups l) {
     __shared__ float x[most];
     __shared__ float room[most];
     float* const group = group_of(l);
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(threads) rotate_there(const __grid_constant__ 
     }
 }
 
-__global__ void __launch_bounds__(threads) rotate_back(const __grid_constant__ rotation_launch l) {
+__global__ void __launch_bounds__(threads) rotate_back(const __grid_constant__ rotated_groups l) {
     __shared__ double x[most];
     __shared__ double room[most];
     float* const group = group_of(l);
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(threads) rotate_back(const __grid_constant__ r
 
 }  // namespace
 
-int enqueue(const rotation_launch& l, void* stream) {
+int enqueue_rotation(const rotated_groups& l, void* stream) {
     const auto on = static_cast<cudaStream_t>(stream);
     const auto blocks = static_cast<unsigned>(l.runs * l.groups);
     if (blocks == 0) return cudaSuccess;
@@ -97,4 +97,4 @@ int enqueue(const rotation_launch& l, void* stream) {
     return cudaGetLastError();
 }
 
-}  // namespace mx::lab::cuda
+}  // namespace mx::codec::cuda

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of arrays for streams of a host_device.
+#pragma once
+
+#include "libmx/base/status.hpp"
+#include "libmx/codec/cuda/array_quantizer.hpp"
+#include "tests/parity/kernels_on_host/entries.hpp"
+
+namespace card {
+
+inline void check(int code) {
+    if (code != 0) throw mx::base::error(mx::base::error_kind::unavailable, "no such grid");
+}
+
+inline const mx::codec::cuda::array_starters array_kernels{
+    [](const mx::codec::cuda::launch& l, mx::base::cuda::stream& on) {
+        check(enqueue_segments(&l, on.handle()));
+    },
+    [](const mx::codec::cuda::element_launch& l, mx::base::cuda::stream& on) {
+        check(enqueue_elements(&l, on.handle()));
+    },
+    [](const mx::codec::cuda::array_work& what, mx::base::cuda::stream& on) {
+        check(enqueue_work(&what, on.handle()));
+    }};
+
+}  // namespace card
