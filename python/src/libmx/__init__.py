@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Block-scaled low-precision formats, bit for bit: the mx toolkit for Python.
 
-Arrays are NumPy arrays (ml_dtypes types too), PyTorch tensors on the CPU, or anything with DLPack
-or the buffer protocol, with any strides. None is copied. Other objects raise an Error. Every result
-is the same bytes as that of the command `mx`, whatever the number of threads.
+Arrays are NumPy arrays (ml_dtypes types too), PyTorch tensors, or anything with DLPack or the buffer
+protocol, with any strides. None is copied. Other objects raise an Error. Every result is the same
+bytes as that of the command `mx`, whatever the number of threads.
+
+Contiguous float32, bfloat16 and float16 on a CUDA device (DLPack, CUDA array interface) stay there, and
+so do results, which are queued on the current stream, if libmx was built with CUDA.
 
 >>> import numpy as np, libmx
 >>> x = np.linspace(-3, 3, 64, dtype=np.float32).reshape(2, 32)
@@ -26,7 +29,7 @@ from typing import (Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequ
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import _exchange, _libmx
+from . import _device, _exchange, _libmx
 from ._arrays import (Array, Like, WithoutLibrary, array_of as _array, as_view, bits_of, converted, flat as _flat,
                       is_torch, like, narrow_type, of_bits, require_memory, set_num_threads, threads_of)
 from ._documents import (Analysis, Document, Gate, Model, Path, Source, Texts, arrays_of, dumps_of, gate, name_of,
@@ -136,6 +139,13 @@ def _spelled(key: str, value: RecipeValue) -> str:
     return f"1x{value}" if key == "block" and isinstance(value, int) else str(value)
 
 
+def _spelled_type(dtype: Any) -> Optional[str]:
+    """The name of a type of any library."""
+    if dtype is None or isinstance(dtype, str):
+        return dtype
+    return getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype).rpartition(".")[2]
+
+
 class Blocks:
     """A quantized array. Unpacks into its arrays: codes, scales, then offsets and tensor_scale where
     the recipe has them, so that no part of the values is left out.
@@ -205,20 +215,24 @@ class Blocks:
         Parameters
         ----------
         dtype
-            A type of NumPy or ml_dtypes, to which they are rounded once; float32 by default.
+            A type of NumPy or ml_dtypes, to which they are rounded once; float32 by default. On a GPU
+            float32, bfloat16 or float16, by its name or as a type of the array's library.
         threads
             See set_num_threads().
 
         Returns
         -------
         numpy.ndarray
-            Of the shape `shape`.
+            Of the shape `shape`; codes on a GPU give an array of their library there.
 
         Raises
         ------
         Error
             If the parts do not fit the shape.
         """
+        if self._elements is None and _device.holds(self.codes):
+            there: NDArray[Any] = _device.dequantize(self, self.recipe._core, _spelled_type(dtype))
+            return there
         packed = self.codes if self._elements is None else _libmx.pack(
             self.recipe._core.bits(), _flat(self._elements, np.uint8))
         scales = _array(self.scales)
@@ -320,7 +334,8 @@ def quantize(x: Array, recipe: RecipeLike, name: str = "", threads: int = 0,
     Returns
     -------
     Blocks
-        Unpacks into codes and scales.
+        Unpacks into codes and scales. Those of an array on a GPU are there, in its library, offsets of
+        PyTorch as int16; where the recipe has no kernels there, quantize a copy on the host.
 
     Raises
     ------
@@ -335,6 +350,8 @@ def quantize(x: Array, recipe: RecipeLike, name: str = "", threads: int = 0,
     ((128,), (2, 2), 'uint8')
     """
     by = _recipe_of(recipe, **keys)
+    if _device.holds(x):
+        return Blocks(by, *_device.quantize(x, by._core, name))
     v = as_view(x, name)
     return Blocks(by, v.shape, *_libmx.quantize(v, by._core, threads_of(threads)))
 
@@ -412,6 +429,8 @@ def fake_quantize(x: Array, recipe: RecipeLike, name: str = "", out: Any = None,
     array([1. , 1.5, 4. ], dtype=float32)
     """
     by = _recipe_of(recipe, **keys)
+    if _device.holds(x):
+        return _device.fake_quantize(x, by._core, name, out)
     v = as_view(x, name)
     if is_torch(out):
         require_memory(out)
@@ -465,6 +484,9 @@ def cast(x: Array, element: str, round: str = "rtne", saturate: bool = True, see
     >>> libmx.cast(np.array([1.1, 500], np.float32), "e4m3")
     array([  1.125, 448.   ], dtype=float32)
     """
+    if _device.holds(x):
+        there: NDArray[np.float32] = _device.cast(x, element, round, saturate, seed, name)
+        return there
     return _libmx.cast(as_view(x, name), element, round, saturate, seed, threads_of(threads))
 
 
@@ -528,14 +550,16 @@ class Statistics:
     def update(self, x: Array, threads: int = 0) -> None:
         """Adds an array. Blocks do not span arrays, and each array has its own tensor scale, if the
         recipe has one. Raises Error as quantize does, without adding anything."""
-        self._core.update(as_view(x, self.name), threads_of(threads))
+        Statistics.update_all([self], x, threads)
 
     @staticmethod
     def update_all(each: Iterable["Statistics"], x: Array, threads: int = 0) -> None:
         """Adds an array to each of several statistics of one tensor, under different recipes, in one
         pass over the array. Raises Error as update does, without adding anything to any of them."""
         every = list(each)
-        if every:
+        if every and _device.holds(x):
+            _device.update([s._core for s in every], x)
+        elif every:
             _libmx.Statistics.update_all([s._core for s in every], as_view(x, every[0].name),
                                          threads_of(threads))
 

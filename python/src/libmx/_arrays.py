@@ -252,10 +252,12 @@ def converted(y: Any, dtype: Any) -> Any:
 
 
 def array_of(x: Any) -> Any:
-    """x as an array of NumPy."""
+    """x as an array of NumPy, on the host."""
     if is_torch(x):
         require_memory(x)
-        x = x.detach().resolve_neg()
+        x = x.detach().resolve_neg().cpu()
+    elif hasattr(x, "__cuda_array_interface__") and hasattr(x, "get"):  # as CuPy calls it
+        x = x.get()
     return np.asarray(x)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _libmx
-from ._arrays import _fail, array_of, flat
+from ._arrays import _fail, array_of, flat, is_torch
 
 if TYPE_CHECKING:
     from . import Blocks
@@ -77,8 +77,9 @@ def to_torch(q: Blocks, swizzle: bool) -> TorchParts:
         packed = q.codes if q._elements is None else _libmx.pack(4, flat(q._elements, np.uint8))
         elements = torch.from_numpy(flat(packed, np.uint8).copy()).reshape(*q.shape[:-1], -1).view(pair)
     scales = _typed(torch, swizzled(q) if swizzle else array_of(q.scales), by["scale_format"])
-    outer = q.tensor_scale
-    return TorchParts(elements, scales, None if outer is None else torch.tensor(np.asarray(outer, np.float32)))
+    outer = None if q.tensor_scale is None else torch.tensor(np.asarray(q.tensor_scale, np.float32))
+    device = getattr(q.codes, "device", "cpu") if is_torch(q.codes) else "cpu"
+    return TorchParts(*(None if part is None else part.to(device) for part in (elements, scales, outer)))
 
 
 def to_torchao(q: Blocks, dtype: Any, swizzle: bool) -> Any:

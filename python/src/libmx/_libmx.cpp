@@ -48,6 +48,7 @@
 #include "libmx/documents/reference.hpp"
 #include "libmx/documents/report.hpp"
 #include "libmx/documents/studies.hpp"
+#include "libmx/engine/geometry.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/engine/views.hpp"
 #include "libmx/eval/run.hpp"
@@ -408,18 +409,19 @@ void fake_quantize_into(const mx::view& x, const mx::recipe& r,
     });
 }
 
-nb::object cast(const mx::view& x, std::string_view element, std::string_view round, bool saturate,
-                std::uint64_t seed, int threads) {
-    mx::cast_options options;
+mx::cast_options cast_options_of(std::string_view round, bool saturate, std::uint64_t seed) {
     const mx::format::rounding_row* const row = mx::format::find_rounding(round);
     if (row == nullptr) {
         std::vector<std::string_view> names;
         for (const auto& known : mx::format::roundings) names.push_back(known.name);
         throw mx::error(mx::error_kind::usage, mx::base::unknown("rounding", round, names));
     }
-    options.round = row->id;
-    options.saturate = saturate;
-    options.seed = seed;
+    return {row->id, saturate, seed};
+}
+
+nb::object cast(const mx::view& x, std::string_view element, std::string_view round, bool saturate,
+                std::uint64_t seed, int threads) {
+    const mx::cast_options options = cast_options_of(round, saturate, seed);
     return to_numpy(
         run(x.elements(), threads,
             [&](const mx::run_options& how) { return mx::cast(x, element, options, how); }),
@@ -438,6 +440,76 @@ nb::object multiply(const mx::view& a, const mx::recipe& ra, const mx::view& b,
                             return mx::multiply(a, ra, b, rb, accumulate, how);
                         }),
                     extents);
+}
+
+// An array in the memory of a device, and the stream for work on it.
+struct device_array {
+    mx::device_array array;
+    mx::device_stream at;
+    std::string name;
+
+    static device_array of(std::uintptr_t address, mx::shape extents, std::string_view dtype,
+                           int device, std::uintptr_t stream, std::string name) {
+        return {{reinterpret_cast<void*>(address), mx::io::parse_dtype("dtype", dtype),
+                 std::move(extents)},
+                {device, reinterpret_cast<void*>(stream)},
+                std::move(name)};
+    }
+};
+
+// Of an array that gives its memory by DLPack, in C order: address, shape, type and device.
+nb::tuple dlpack_place(const nb::ndarray<nb::ro, nb::c_contig, nb::device::cuda>& x) {
+    const nb::dlpack::dtype t = x.dtype();
+    const auto code = static_cast<nb::dlpack::dtype_code>(t.code);
+    const bool real = code == nb::dlpack::dtype_code::Float, one = t.lanes == 1;
+    const bool narrow = code == nb::dlpack::dtype_code::Bfloat;
+    const char* type = one && real && t.bits == 32     ? "F32"
+                       : one && real && t.bits == 16   ? "F16"
+                       : one && narrow && t.bits == 16 ? "BF16"
+                       : one && t.bits == 8            ? "U8"
+                       : one && t.bits == 16           ? "U16"
+                                                       : "other";
+    nb::list shape;
+    for (std::size_t i = 0; i < x.ndim(); ++i) shape.append(x.shape(i));
+    return nb::make_tuple(reinterpret_cast<std::uintptr_t>(x.data()), shape, type, x.device_id());
+}
+
+template <typename T>
+T* at_address(std::uintptr_t address) {
+    return reinterpret_cast<T*>(address);
+}
+
+mx::device_blocks blocks_at(std::uintptr_t codes, std::uintptr_t scales, std::uintptr_t offsets) {
+    return {at_address<std::uint8_t>(codes), at_address<std::uint8_t>(scales),
+            at_address<std::uint16_t>(offsets)};
+}
+
+std::optional<double> quantize_there(const device_array& x, const mx::recipe& r,
+                                     std::uintptr_t codes, std::uintptr_t scales,
+                                     std::uintptr_t offsets) {
+    const auto scale =
+        mx::quantize(x.array, r, x.name, blocks_at(codes, scales, offsets), x.at);
+    if (!scale) return {};
+    return static_cast<double>(*scale);
+}
+
+void dequantize_there(std::uintptr_t codes, std::uintptr_t scales, std::uintptr_t offsets,
+                      std::optional<double> tensor_scale, const mx::recipe& r,
+                      const device_array& to) {
+    std::optional<float> scale;
+    if (tensor_scale) scale = static_cast<float>(*tensor_scale);
+    mx::dequantize(blocks_at(codes, scales, offsets), scale, r, to.array, to.at);
+}
+
+// The bytes of packed codes, the number of blocks along each axis, and whether there are offsets.
+nb::tuple packed_layout(const mx::recipe& r, const mx::shape& extents) {
+    std::string reason;
+    const auto layout = mx::engine::lay_out(extents, r, reason);
+    if (!layout) mx::base::refuse(mx::to_string(r) + ": " + reason);
+    const std::uint64_t count = layout->grid.over.elements();
+    return nb::make_tuple(mx::block::packed_bytes(r.element->bits(), count),
+                          nb::tuple(nb::cast(layout->grid_shape)),
+                          r.offset == mx::codec::offset_kind::fp16);
 }
 
 mx::engine::run_control control_of(const mx::run_options& how) {
@@ -993,6 +1065,16 @@ NB_MODULE(_libmx, m) {
                 });
             },
             plain)
+        .def_static(
+            "update_there",
+            [](const nb::list& each, const device_array& x) {
+                std::vector<mx::analysis::statistics*> all;
+                for (const nb::handle one : each) {
+                    all.push_back(nb::cast<mx::analysis::statistics*>(one));
+                }
+                const nb::gil_scoped_release release;
+                mx::update(all, x.array, x.at);
+            })
         .def("merge", &mx::analysis::statistics::merge, plain)
         .def(
             "record",
@@ -1041,6 +1123,35 @@ NB_MODULE(_libmx, m) {
     m.def("fake_quantize_into", &fake_quantize_into, nb::arg("x"), nb::arg("recipe"),
           nb::arg("out").noconvert(), nb::arg("dtype"), nb::arg("threads"), plain);
     m.def("cast", &cast, plain);
+    nb::class_<device_array>(m, "DeviceArray")
+        .def_static("of", &device_array::of, nb::arg("address"), nb::arg("shape"),
+                    nb::arg("dtype"), nb::arg("device"), nb::arg("stream"), nb::arg("name"));
+    const nb::call_guard<nb::gil_scoped_release> released;
+    m.def("missing_device", &mx::missing_device, released);
+    m.def("copies", [](const mx::recipe& r, const mx::shape& extents, bool packed) {
+        return mx::copies(r, extents, packed);
+    });
+    m.def("packed_layout", &packed_layout);
+    m.def("dlpack_place", &dlpack_place);
+    m.def(
+        "fake_quantize_there",
+        [](const device_array& x, const mx::recipe& r, const device_array& to) {
+            mx::fake_quantize(x.array, r, x.name, to.array, x.at);
+        },
+        released);
+    m.def("quantize_there", &quantize_there, nb::arg("x"), nb::arg("recipe"), nb::arg("codes"),
+          nb::arg("scales"), nb::arg("offsets"), released);
+    m.def("dequantize_there", &dequantize_there, nb::arg("codes"), nb::arg("scales"),
+          nb::arg("offsets"), nb::arg("tensor_scale").none(), nb::arg("recipe"), nb::arg("to"),
+          released);
+    m.def(
+        "cast_there",
+        [](const device_array& x, std::string_view element, std::string_view round, bool saturate,
+           std::uint64_t seed, const device_array& to) {
+            mx::cast(x.array, element, cast_options_of(round, saturate, seed), x.name, to.array,
+                     x.at);
+        },
+        released);
     m.def("multiply", &multiply, plain);
     m.def("analyze", &analyze, plain);
     m.def("evaluate", &evaluate, plain);

@@ -19,7 +19,7 @@ from typing import (Any, Callable, Dict, Iterable, Iterator, List, Mapping, Opti
 import numpy as np
 import torch
 
-from . import (Analysis, Error, Recipe, RecipeLike, Statistics, analyze, quantize, recipe,
+from . import (Analysis, Error, Recipe, RecipeLike, Statistics, _device, analyze, quantize, recipe,
                statistics)
 from ._arrays import _names as _stored, require_memory
 
@@ -284,7 +284,8 @@ class Watch(_Hooked):
         for key, r in zip(self._keys, self.recipes):
             if (name, key) not in self.statistics:
                 self.statistics[name, key] = statistics(r, name)
-        Statistics.update_all([self.statistics[name, key] for key in self._keys], on_host(x))
+        there = all(_device.takes(x, key) for key in self._keys)
+        Statistics.update_all([self.statistics[name, key] for key in self._keys], x if there else on_host(x))
 
     def merge(self, other: Mapping[Tuple[str, str], Any]) -> None:
         """Adds the `statistics` of another process of this step, in any order. A weight with the sums of

@@ -3,8 +3,9 @@
 layers with a recipe for each of six operands, and figures and dumps of a training run.
 
 Products of quantized operands are those of torch.matmul, in the tensors' own type, unless an accumulator
-model is given. Tensors on another device are quantized there under common recipes, by PyTorch's
-operations, and copied to the host and back under others, which the log says once."""
+model is given. Tensors on a CUDA device are quantized there by kernels, if libmx was built with CUDA;
+compiled and captured code, and other devices, quantize by PyTorch's operations, which there are for common
+recipes. What has neither is copied to the host and back, which the log says once."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from torch import library
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
-from . import (Error, Recipe, RecipeLike, _libmx, _operations, fake_quantize as _fake_quantize, matmul,
+from . import (Error, Recipe, RecipeLike, _device, _libmx, _operations, fake_quantize as _fake_quantize, matmul,
                quantize, recipe as _recipe_of)
 from ._arrays import require_memory, require_numbers
 from ._training import (NormAlert, NormWatch, Patterns, Watch, capture, logger as _log,
@@ -69,10 +70,10 @@ def _has_gradient(x: torch.Tensor) -> bool:
     return x.requires_grad and torch.is_grad_enabled()
 
 
-def _is_plain(x: torch.Tensor) -> bool:
+def _is_plain(x: torch.Tensor, recipe: str) -> bool:
     """Whether an operation of PyTorch around libmx would only cost time: 60 us, of a small call most of it."""
-    return (_is_eager() and type(x) in (torch.Tensor, torch.nn.Parameter) and _is_on_host(x)
-            and not _has_gradient(x))
+    return (_is_eager() and type(x) in (torch.Tensor, torch.nn.Parameter) and not _has_gradient(x)
+            and (_is_on_host(x) or _has_kernels(x, recipe)))
 
 
 def _run(operation: Any, x: torch.Tensor, *rest: Any) -> torch.Tensor:
@@ -91,6 +92,11 @@ def _run(operation: Any, x: torch.Tensor, *rest: Any) -> torch.Tensor:
 
 def _is_on_host(x: torch.Tensor) -> bool:
     return x.device.type == "cpu"
+
+
+def _has_kernels(x: torch.Tensor, recipe: str) -> bool:
+    """Whether x stays on its device under a recipe, by kernels of this library."""
+    return _device.takes(x, recipe)
 
 
 @functools.lru_cache(maxsize=None)
@@ -113,12 +119,16 @@ def _empty_like(x: torch.Tensor, *_: Any) -> torch.Tensor:
 
 @_operation("fake_quantize(Tensor x, str recipe, str name) -> Tensor", _empty_like)
 def _round_trip(x: torch.Tensor, recipe: str, name: str) -> torch.Tensor:
+    y: torch.Tensor
     if not _is_on_host(x):
+        if _has_kernels(x, recipe):
+            y = _fake_quantize(x, recipe, name)
+            return y
         steps, key = _steps_and_key(recipe, name)
         if steps is not None and _operations.takes(steps, x):
             return _operations.fake_quantize(x, steps, key)
         _say_copied(recipe, x.device.type)
-    y: torch.Tensor = _fake_quantize(_on_host(x), recipe, name)
+    y = _fake_quantize(_on_host(x), recipe, name)
     return y.to(x.device)
 
 
@@ -141,7 +151,7 @@ def _values(x: torch.Tensor, recipe: str, name: str = "",
             draw: Optional[torch.Tensor] = None) -> torch.Tensor:
     """x under a recipe, drawn by name or by `draw`. Beyond the host a compiler sees the steps, and makes a
     kernel of them and their neighbours."""
-    if _is_plain(x):
+    if (draw is None or _is_on_host(x)) and _is_plain(x, recipe):
         y: torch.Tensor = _fake_quantize(x, recipe, name if draw is None else str(int(draw)))
         return y
     if _compiling() and not _is_on_host(x):
@@ -175,15 +185,22 @@ def _outermost(by: Recipe) -> Tuple[int, int]:
 def _beyond(x: torch.Tensor, r: str, name: str) -> torch.Tensor:
     """Where x is beyond the largest or smallest value of its block."""
     by = _recipe_of(r)
-    if not _is_on_host(x):
+    there = not _is_on_host(x) and _has_kernels(x, r) and not _device.copies(x, r, packed=True)
+    if not _is_on_host(x) and not there:
         _say_copied(f"ste='clip' of {r}", x.device.type)
-    host = _on_host(x)
-    q = quantize(host, by, name)
+    values = x.detach() if there else _on_host(x)
+    q = quantize(values, by, name)
+
+    def all_of(code: int) -> torch.Tensor:
+        """The values of blocks whose codes are all the same."""
+        packed = torch.from_numpy(_libmx.pack(by._core.bits(), np.full(8, code, np.uint8)))
+        count = len(q.codes)
+        codes: Any = packed.repeat(-(-count // len(packed)))[:count]
+        q.codes = codes.to(x.device) if there else codes.numpy()
+        return torch.as_tensor(q.dequantize())
+
     largest, smallest = _outermost(by)
-    q.elements[...] = largest
-    above = host > torch.from_numpy(q.dequantize())
-    q.elements[...] = smallest
-    return (above | (host < torch.from_numpy(q.dequantize()))).to(x.device)
+    return ((values > all_of(largest)) | (values < all_of(smallest))).to(x.device)
 
 
 class _FakeQuantize(torch.autograd.Function):
