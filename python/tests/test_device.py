@@ -250,6 +250,16 @@ class TestTorch:
         assert libmx.fake_quantize(x, "mxfp8", out=out) is out
         assert np.array_equal(out.float(), self.expected(x, "mxfp8"))
 
+    def test_autograd_sees_what_is_written(self, torch):
+        x = torch.randn(32, 64, requires_grad=True)
+        y = x.exp()  # whose gradient needs it as it was
+        before = y._version
+        values = y.detach().clone()
+        libmx.fake_quantize(y.detach(), "mxfp4", out=y.detach())
+        assert y._version > before and np.array_equal(y.detach(), self.expected(values, "mxfp4"))
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+
     def test_blocks_are_tensors(self, torch):
         x = torch.randn(32, 64)
         q = libmx.quantize(x, "mxfp8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import _libmx
 from ._arrays import _fail, _names, is_torch, require_memory
@@ -22,18 +22,16 @@ def holds(x: Any) -> bool:
         return x.device.type == "cuda" and sys.modules["torch"].version.hip is None
     if hasattr(x, "__cuda_array_interface__"):
         return True
-    return hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] == _CUDA
+    try:
+        return hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] == _CUDA
+    except (BufferError, RuntimeError, ValueError):  # on several devices
+        return False
 
 
 @functools.lru_cache(maxsize=1)
 def missing() -> str:
     """Why no device can be used; "" if one can."""
     return _libmx.missing_device()
-
-
-def _is_captured() -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
 
 
 @functools.lru_cache(maxsize=4096)
@@ -49,7 +47,8 @@ def copies(x: Any, recipe: Any, packed: bool = False) -> str:
 def takes(x: Any, recipe: str) -> bool:
     """Whether x, a tensor of PyTorch, can be quantized where it is by kernels of this library."""
     return (x.device.type == "cuda" and holds(x) and not missing() and str(x.dtype).rpartition(".")[2] in
-            ("float32", "bfloat16", "float16") and not _is_captured() and not copies(x, recipe))
+            ("float32", "bfloat16", "float16") and not sys.modules["torch"].cuda.is_current_stream_capturing()
+            and not copies(x, recipe))
 
 
 class _Place(NamedTuple):
@@ -90,8 +89,8 @@ def _of_interface(x: Any) -> _Place:
 def place_of(x: Any) -> _Place:
     """Where x is. Raises Error for what is not contiguous, and for types without kernels."""
     if missing():
-        _fail(f"the array is on a GPU, which this libmx does not use: {missing()}; a copy on the host is "
-              "quantized as well")
+        _fail(f"the array is on a GPU, which this libmx does not use: {missing()}; "
+              f"{'x.cpu()' if is_torch(x) else 'a copy on the host'} is quantized as well")
     if is_torch(x):
         place = _of_torch(x)
     elif hasattr(x, "__cuda_array_interface__"):
@@ -122,14 +121,23 @@ def _empty(like: Any, shape: Sequence[int], dtype: str) -> Any:
     return space.empty(tuple(shape), dtype=getattr(space, dtype), device=like.device)
 
 
+def _changed_in_place(out: Any) -> Optional[Callable[[Any], None]]:
+    """What tells PyTorch that kernels wrote to `out`, as its own operations do; None if they must not."""
+    tells: Optional[Callable[[Any], None]] = getattr(sys.modules["torch"].autograd.graph, "increment_version", None)
+    fits = holds(out) and out.is_contiguous() and str(out.dtype).rpartition(".")[2] in _types.values()
+    return tells if fits and not out.requires_grad and not out.is_neg() else None
+
+
 def fake_quantize(x: Any, core: Any, name: str, out: Any) -> Any:
     here = _numbers(x)
     if out is not None and tuple(out.shape) != here.shape:
         _fail(f"out has the shape {tuple(out.shape)}; {here.shape} is expected")
-    direct = out is None or not is_torch(out) or (
-        holds(out) and out.is_contiguous() and str(out.dtype).rpartition(".")[2] in _types.values())
+    changed = _changed_in_place(out) if is_torch(out) else None
+    direct = not is_torch(out) or changed is not None
     y = out if out is not None and direct else _empty(x, here.shape, _types[here.dtype])
     _libmx.fake_quantize_there(here.array(name), core, _numbers(y).array())
+    if changed is not None:
+        changed(out)
     if direct:
         return y
     with sys.modules["torch"].no_grad():
