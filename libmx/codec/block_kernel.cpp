@@ -5,7 +5,6 @@
 #include <cmath>
 #include <vector>
 
-#include "libmx/codec/convert_element.hpp"
 #include "libmx/codec/dialect_scale.hpp"
 #include "libmx/codec/general_block.hpp"
 #include "libmx/codec/plain_block.hpp"
@@ -100,8 +99,14 @@ namespace {
 template <typename T>
 void dequantize(const block_params& p, float scale, std::uint16_t offset,
                 std::span<const std::uint8_t> codes, std::span<T> values) {
-    const block_decoder decoder(p, scale, offset);
-    for (std::size_t i = 0; i < codes.size(); ++i) values[i] = decoder.value<T>(codes[i]);
+    if (p.scale_format->power_of_two()) {
+        const power_decoder by(p, scale, offset);
+        for (std::size_t i = 0; i < codes.size(); ++i) values[i] = by.value<T>(codes[i]);
+        return;
+    }
+    const fractional_decoder by(p, scale);
+    const auto value = [&](std::uint8_t code) { return static_cast<T>(by.decode_unrounded(code)); };
+    std::ranges::transform(codes, values.begin(), value);
 }
 
 }  // namespace

@@ -348,8 +348,7 @@ class fractional_encoder {
 /// The value of a code that stands for `q`, with NaN that is the same everywhere: that of q, which
 /// may have a sign, else the positive quiet one. Arithmetic on devices gives NaN other bits.
 MX_HD inline float with_nan_of(float q, float value) {
-    if (value == value) return value;
-    return q == q ? base::quiet_nan() : q;
+    return value == value ? value : q == q ? base::quiet_nan() : q;
 }
 
 /// Decodes a block to the values that its dialect returns. ocp: the exact product rounded once.
@@ -387,21 +386,18 @@ class fractional_decoder {
     float rounded_;
 };
 
-/// Decodes the codes of a block under any recipe: see dequantize_block.
-class block_decoder {
+/// The same under a scale that is a power of two, and an offset.
+class power_decoder {
   public:
-    MX_HD block_decoder(const block_params& p, float scale, std::uint16_t offset)
+    MX_HD power_decoder(const block_params& p, float scale, std::uint16_t offset)
         : p_(p),
-          power_(p.scale_format->power_of_two()),
           narrow_(p.by->arithmetic.value == element_kind::bfloat16),
           scale_(static_cast<double>(scale)),
-          offset_(static_cast<double>(base::float_from_half(offset))),
-          number_(p, scale) {}
+          offset_(static_cast<double>(base::float_from_half(offset))) {}
 
     /// Products of float32 numbers are exact in float64, so that T rounds them once.
     template <typename T>
     MX_HD T value(std::uint8_t code) const {
-        if (!power_) return static_cast<T>(number_.decode_unrounded(code));
         const double product = scale_ * static_cast<double>(p_.value[code]);
         // Adding +0 would lose the sign of a negative zero.
         const T d = static_cast<T>(p_.has_offset ? offset_ + product : product);
@@ -410,9 +406,8 @@ class block_decoder {
 
   private:
     const block_params& p_;
-    bool power_, narrow_;
+    bool narrow_;
     double scale_, offset_;
-    fractional_decoder number_;
 };
 
 }  // namespace mx::codec

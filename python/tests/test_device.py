@@ -260,6 +260,13 @@ class TestTorch:
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             y.sum().backward()
 
+    def test_kernels_write_directly_where_they_can_tell(self, torch, kernels, monkeypatch):
+        told = []
+        monkeypatch.setattr(torch.autograd.graph, "increment_version", told.append, raising=False)
+        x, out = torch.randn(32, 64), torch.zeros(32, 64)
+        assert libmx.fake_quantize(x, "mxfp4", out=out) is out and told == [out]
+        assert kernels.calls[-1][2].address == out.data_ptr()
+
     def test_blocks_are_tensors(self, torch):
         x = torch.randn(32, 64)
         q = libmx.quantize(x, "mxfp8")

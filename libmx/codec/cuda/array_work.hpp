@@ -178,8 +178,11 @@ struct decoded_blocks {
         if (bit % 8 + bits > 8) word |= std::uint32_t{codes[bit / 8 + 1]} << 8;
         const auto code = static_cast<std::uint8_t>(word >> bit % 8 & ((1u << bits) - 1u));
         const std::uint16_t offset = offsets == nullptr ? std::uint16_t{0} : offsets[p.block];
-        const block_decoder decoder(params, scale[scale_codes[p.block]], offset);
-        to.put(at, with_nan_of(params.value[code], decoder.value<float>(code)));
+        const float s = scale[scale_codes[p.block]];
+        const float value = scale_format.power_of_two()
+                                ? power_decoder(params, s, offset).value<float>(code)
+                                : fractional_decoder(params, s).decode(code);
+        to.put(at, with_nan_of(params.value[code], value));
     }
 };
 

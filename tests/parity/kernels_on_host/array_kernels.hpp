@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of arrays for streams of a host_device.
+// The kernels of arrays for streams of a host_device, and a count of compared cases.
 #pragma once
+
+#include <cstddef>
+#include <string>
 
 #include "libmx/base/status.hpp"
 #include "libmx/codec/cuda/array_quantizer.hpp"
+#include "tests/catch.hpp"
 #include "tests/parity/kernels_on_host/entries.hpp"
 
 namespace card {
@@ -22,5 +26,14 @@ inline const mx::codec::cuda::array_starters array_kernels{
     [](const mx::codec::cuda::array_work& what, mx::base::cuda::stream& on) {
         check(enqueue_work(&what, on.handle()));
     }};
+
+struct counted_cases {
+    std::size_t count = 0;
+    void operator()(const std::string& what, const std::string& difference) {
+        CAPTURE(what);
+        CHECK(difference == "");
+        ++count;
+    }
+};
 
 }  // namespace card

@@ -8,6 +8,7 @@
 
 namespace {
 
+using card::counted_cases;
 using mx::base::cuda::host_device;
 using mx::base::cuda::memory_kind;
 using mx::codec::cuda::array_quantizer;
@@ -25,15 +26,6 @@ mx::tests::array_device device_of(host_device& memory) {
                 on.wait();
             }};
 }
-
-struct counted_cases {
-    std::size_t count = 0;
-    void operator()(const std::string& what, const std::string& difference) {
-        CAPTURE(what);
-        CHECK(difference == "");
-        ++count;
-    }
-};
 
 }  // namespace
 

@@ -17,6 +17,7 @@
 
 namespace {
 
+using card::counted_cases;
 using mx::base::cuda::host_device;
 using mx::base::cuda::memory_kind;
 using mx::lab::cuda::device_arrays;
@@ -48,15 +49,6 @@ const starters with_fast_products{
 std::unique_ptr<device_arrays> made(host_device& on, const starters& start = by_kernels) {
     return std::make_unique<device_arrays>(on, start, card::array_kernels);
 }
-
-struct counted_cases {
-    std::size_t count = 0;
-    void operator()(const std::string& what, const std::string& difference) {
-        CAPTURE(what);
-        CHECK(difference == "");
-        ++count;
-    }
-};
 
 mx::lab::run_request short_run() {
     mx::lab::run_request r;
