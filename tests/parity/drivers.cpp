@@ -57,7 +57,7 @@ TEST_CASE("every recipe of row blocks") {
                         element + ",scale=" + std::string(rule.name) + ",round=" + round + offset));
                     const dtype type = std::array{dtype::f32, dtype::bf16, dtype::f16}[seed % 3];
                     const auto m =
-                        make_matrix(type, 3, 32 * 47 + 9, seed % 2 == 0 ? usual_kinds : every_kind,
+                        make_matrix(type, 2, 32 * 33 + 9, seed % 2 == 0 ? usual_kinds : every_kind,
                                     *r.element, seed);
                     ++seed;
                     CAPTURE(mx::codec::to_string(r), static_cast<int>(type));
@@ -107,15 +107,14 @@ TEST_CASE("every block shape") {
                                              {64, 256},
                                              {257, 3},
                                              {40, 18}}) {
-                for (const dtype type : {dtype::f32, dtype::bf16, dtype::f16}) {
-                    const auto m = make_matrix(
-                        type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols),
-                        seed % 3 == 0 ? every_kind : usual_kinds, *r.element, seed);
-                    ++seed;
-                    CAPTURE(mx::codec::to_string(r), rows, cols, static_cast<int>(type));
-                    const auto wanted = static_cast<detail>(seed % 4);
-                    CHECK(disagreement(m, r, wanted, seed % 5 < 3) == "");
-                }
+                const dtype type = std::array{dtype::f32, dtype::bf16, dtype::f16}[seed % 3];
+                const auto m = make_matrix(
+                    type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols),
+                    seed % 4 == 0 ? every_kind : usual_kinds, *r.element, seed);
+                ++seed;
+                CAPTURE(mx::codec::to_string(r), rows, cols, static_cast<int>(type));
+                const auto wanted = static_cast<detail>(seed % 4);
+                CHECK(disagreement(m, r, wanted, seed % 5 < 3) == "");
             }
         }
     }

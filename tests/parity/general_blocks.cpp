@@ -171,12 +171,11 @@ TEST_CASE("general recipes with every kind of block alone") {
                              "fp8_1x128:round=stochastic,random_bits=5"}) {
         const recipe r = mx::codec::parse_recipe(text);
         for (const block_kind kind : block_kinds) {
-            for (const dtype type : {dtype::f32, dtype::bf16, dtype::f16}) {
-                const auto m = make_matrix(type, 5, 32 * 33, {kind}, *r.element, ++seed);
-                CAPTURE(text, name_of(kind), static_cast<int>(type));
-                CHECK(disagreement(m, r, detail::none, false) == "");
-                CHECK(disagreement(m, r, detail::stats, true) == "");
-            }
+            const dtype type = std::array{dtype::f32, dtype::bf16, dtype::f16}[++seed % 3];
+            const auto m = make_matrix(type, 5, 32 * 33, {kind}, *r.element, seed);
+            CAPTURE(text, name_of(kind), static_cast<int>(type));
+            CHECK(disagreement(m, r, detail::none, false) == "");
+            CHECK(disagreement(m, r, detail::stats, true) == "");
         }
     }
 }
