@@ -150,8 +150,8 @@ void outputs::finish(const report::document& d, bool quiet, const std::vector<pa
 
 void finish_with_page(outputs& to, report::document& d, const std::vector<std::string>& sentences,
                       bool quiet, std::vector<report::section> after) {
-    std::vector<std::string> items;
-    for (const std::string& line : sentences) items.push_back("- " + line);
+    report::notes items;
+    for (const std::string& line : sentences) items.push_back(report::item(line));
     pages::finish_document(d, std::move(items));
     std::ranges::move(after, std::back_inserter(d.sections));
     write_with_page(to, d, quiet);

@@ -254,7 +254,7 @@ report::document accumulator_document(const accumulator& m) {
     }
     rows.push_back(policy("evidence", gemm::evidence_words, m.known_from));
     for (const report::record& r : rows) d.results.push_back(r);
-    std::vector<std::string> notes;
+    report::notes notes;
     if (!m.instruction.empty()) {
         notes.push_back(fmt::format("{}, {}.", chip_text(m), m.instruction));
     }

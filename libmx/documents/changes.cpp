@@ -69,12 +69,12 @@ std::string moved_text(const report::record& r, const std::string& way, const ch
         report::number_of(r, size).value_or(0), report::text_of(r, tensor));
 }
 
-std::string recipe_sentence(const report::record& r) {
+std::string recipe_text(const report::record& r) {
     const auto count = [&](const char* name) {
         return report::whole(report::number_of(r, name).value_or(0));
     };
     std::string text =
-        fmt::format("- {}: {} of {} changed", report::text_of(r, "recipe"),
+        fmt::format("{}: {} of {} changed", report::text_of(r, "recipe"),
                     report::grouped(count("changed")), report::plural(count("compared"), "tensor"));
     if (count("changed") == 0) return text + ".";
     std::vector<std::string> moves;
@@ -93,15 +93,15 @@ std::string recipe_sentence(const report::record& r) {
     return text + ".";
 }
 
-std::vector<std::string> verdict_of(const report::document& d) {
+report::notes verdict_of(const report::document& d) {
     if (d.results.empty()) {
         return {"No result to compare: no tensor is in both files under the same recipe."};
     }
-    std::vector<std::string> notes;
+    report::notes notes;
     std::int64_t moved = 0;
     for (const report::record& r : report::records_in(d.tail, "summary")) {
         moved += report::whole(report::number_of(r, "changed").value_or(0));
-        notes.push_back(recipe_sentence(r));
+        notes.push_back(report::item(recipe_text(r)));
     }
     if (moved > 0) return notes;
     const auto* left_out = report::member<report::list>(d.tail, "left_out");

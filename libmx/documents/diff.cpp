@@ -153,7 +153,7 @@ std::string move_text(const recipe_counts& c) {
     return text + flip_text(c);
 }
 
-std::vector<std::string> verdict_of(const diff::diff_result& d, std::size_t dumps) {
+report::notes verdict_of(const diff::diff_result& d, std::size_t dumps) {
     if (d.identical) {
         return {fmt::format(
             "The {} dumps are identical: every one of {} in {} has the same value{}.", dumps,
@@ -163,7 +163,7 @@ std::vector<std::string> verdict_of(const diff::diff_result& d, std::size_t dump
     if (d.results.empty()) {
         return {"No tensor to compare: none is in all dumps with the same shape."};
     }
-    std::vector<std::string> notes;
+    report::notes notes;
     double least = std::numeric_limits<double>::infinity();
     double most = 0;
     for (const report::record& r : d.summary) {
@@ -182,7 +182,7 @@ std::vector<std::string> verdict_of(const diff::diff_result& d, std::size_t dump
         notes.push_back(fmt::format("The values differ by {:.3g} of their RMS (nrmse).", most));
     }
     for (const auto& [recipe, c] : counts_of(d.summary)) {
-        notes.push_back(fmt::format("- {}: {}.", recipe, move_text(c)));
+        notes.push_back(report::item(fmt::format("{}: {}.", recipe, move_text(c))));
     }
     return notes;
 }
@@ -193,16 +193,17 @@ report::section transposed_section(const std::vector<diff::transposed_tensor>& f
     for (const diff::transposed_tensor& t : found) {
         if (s.notes.size() == shown) break;
         s.notes.push_back(
-            t.nrmse
-                ? fmt::format("- {}: on a sample, nrmse is {:.2f} as stored and {:.2f} with the "
-                              "last two axes of one dump swapped.",
-                              t.name, *t.nrmse, *t.transposed_nrmse)
-                : fmt::format("- {}: the shapes agree with the last two axes of one dump "
-                              "swapped.",
-                              t.name));
+            t.nrmse ? report::item(fmt::format(
+                          "{}: on a sample, nrmse is {:.2f} as stored and {:.2f} with the "
+                          "last two axes of one dump swapped.",
+                          t.name, *t.nrmse, *t.transposed_nrmse))
+                    : report::item(
+                          fmt::format("{}: the shapes agree with the last two axes of one dump "
+                                      "swapped.",
+                                      t.name)));
     }
     if (found.size() > shown) {
-        s.notes.push_back(fmt::format("- {} more.", found.size() - shown));
+        s.notes.push_back(report::item(fmt::format("{} more.", found.size() - shown)));
     }
     return s;
 }
@@ -269,7 +270,7 @@ report::document diff(const diff_options& o, const dump_environment& environment
     d.tail.emplace_back("summary", report::list(result.summary.begin(), result.summary.end()));
     d.tail.emplace_back("left_out", skipped_list(result.left_out));
     d.tail.emplace_back("transposed", report::listed(transposed_members, transposed));
-    const std::vector<std::string> verdict = verdict_of(result, labels.size());
+    const report::notes verdict = verdict_of(result, labels.size());
     d.results = std::move(result.results);
     if (is_part(request.partial)) {
         finish_part(d, o.parts, *request.partial, of);
@@ -280,8 +281,8 @@ report::document diff(const diff_options& o, const dump_environment& environment
         report::section s = transposed_section(transposed);
         if (environment.on_disk) {
             s.notes.push_back("To compare them so:");
-            s.notes.push_back("$ " +
-                              transposing_command(o, diff::globs_of(transposed, *readers[1])));
+            s.notes.push_back(
+                report::command(transposing_command(o, diff::globs_of(transposed, *readers[1]))));
         }
         d.sections.insert(d.sections.begin() + 1, std::move(s));
     }

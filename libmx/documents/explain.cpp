@@ -69,7 +69,7 @@ report::document code_document(const Format& f, const explain_options& o, std::s
     report::document d;
     d.head = pages::document_head("mx.codes/1");
     d.head.emplace_back("format", pages::limits_of(f));
-    std::vector<std::string> notes;
+    report::notes notes;
     for (const report::record& r : rows) {
         // A 2^-127 has ninety digits: too many for a column, not for a line.
         const auto& exact = std::get<std::string>(*report::find(r, "exact"));

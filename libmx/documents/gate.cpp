@@ -97,14 +97,15 @@ std::string scope_of(const gate::gate_verdict& verdict) {
     return verdict.totals == 0 ? results : fmt::format("{} and {}", results, totals);
 }
 
-std::vector<std::string> verdict_of(const std::vector<analysis::gate_rule>& rules,
-                                    const gate::gate_verdict& verdict) {
+report::notes verdict_of(const std::vector<analysis::gate_rule>& rules,
+                         const gate::gate_verdict& verdict) {
     std::size_t failed = 0;
-    std::vector<std::string> why;
+    report::notes why;
     for (std::size_t i = 0; i < rules.size(); ++i) {
         if (verdict.rules[i].holds()) continue;
         ++failed;
-        why.push_back(fmt::format("- {}: {}.", rules[i].text, gate::problem_of(verdict.rules[i])));
+        why.push_back(report::item(
+            fmt::format("{}: {}.", rules[i].text, gate::problem_of(verdict.rules[i]))));
     }
     if (failed == 0) {
         return {fmt::format("PASSED: {} {} over {}.", report::plural(rules.size(), "rule"),

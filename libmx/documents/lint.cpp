@@ -59,11 +59,11 @@ std::vector<checked_rule> checked_by(const lint::lint_options& how,
     return checked;
 }
 
-// "- fused-scales: model.layers.1.self_attn.k_proj and 2 more: ..."
-std::vector<std::string> verdict_of(const lint::lint_result& result,
-                                    const std::vector<checked_rule>& checked) {
+// "fused-scales: model.layers.1.self_attn.k_proj (and 2 more): ..."
+report::notes verdict_of(const lint::lint_result& result,
+                         const std::vector<checked_rule>& checked) {
     const std::vector<lint::finding>& findings = result.findings;
-    std::vector<std::string> notes;
+    report::notes notes;
     std::uint64_t errors = 0, warnings = 0;
     for (const checked_rule& c : checked) {
         errors += c.errors;
@@ -81,10 +81,10 @@ std::vector<std::string> verdict_of(const lint::lint_result& result,
         const auto same = std::ranges::count_if(findings, [&](const lint::finding& other) {
             return other.rule == f.rule && other.level == f.level;
         });
-        notes.push_back(
-            fmt::format("- {}: {}{} {}{}. Effect: {}.", f.rule, f.tensor,
+        notes.push_back(report::item(
+            fmt::format("{}: {}{} {}{}. Effect: {}.", f.rule, f.tensor,
                         same > 1 ? fmt::format(" (and {} more)", same - 1) : std::string(),
-                        f.message, f.found.empty() ? std::string() : ": " + f.found, f.effect));
+                        f.message, f.found.empty() ? std::string() : ": " + f.found, f.effect)));
     }
     if (result.scale_bytes_read < result.scale_bytes) {
         notes.push_back(fmt::format(

@@ -99,10 +99,10 @@ opened_tensors chosen(opened_tensors opened, const role_options& o,
 }  // namespace
 
 pages::review review_of(std::span<const pages::result_set> sets, const judging_options& o,
-                        bool with_page) {
-    pages::review_options options;
-    options.judged_by = basis_of(o);
-    options.made_by = fmt::format("mx {}, {}, {}", version, compiler, build_type);
+                        bool with_page, std::vector<std::string> digested) {
+    const pages::review_options options{basis_of(o),
+                                        fmt::format("mx {}, {}, {}", version, compiler, build_type),
+                                        std::move(digested)};
     pages::review r = pages::make_review(sets, options, with_page);
     report::record head = pages::document_head("mx.report/3");
     for (auto& member : r.page.head) head.push_back(std::move(member));
@@ -152,7 +152,8 @@ measured measured_model::finish(report::document d, const analysis::result_list&
     if (request.distributions) d.tail.emplace_back("distributions", sums.members());
     measured m{std::move(d), {}};
     if (!remarks.empty()) {
-        m.document.sections.push_back({"Remarks on the files", {}, {}, {}, remarks});
+        m.document.sections.push_back(
+            {.heading = "Remarks on the files", .notes{remarks.begin(), remarks.end()}});
     }
     if (!options.page && !verdict_first && !options.summary) return m;
     const pages::result_set set{"", &m.document.head, &results, &m.document.tail};

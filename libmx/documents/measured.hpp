@@ -70,8 +70,9 @@ struct measured_model {
     report::record head() const;
 };
 
-/// The verdict on results, and the page on request, with its head.
+/// The verdict on results, and the page on request, with its head. `digested`: as in
+/// pages::review_options.
 pages::review review_of(std::span<const pages::result_set> sets, const judging_options& o,
-                        bool with_page);
+                        bool with_page, std::vector<std::string> digested = {});
 
 }  // namespace mx::documents

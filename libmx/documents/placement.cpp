@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -221,7 +222,7 @@ report::command_line check_of(const placement& x) {
     return line;
 }
 
-std::vector<std::string> additivity_lines(const placement& x) {
+report::notes additivity_notes(const placement& x) {
     double least = INFINITY, most = 0;
     for (const plan::additivity::whole& w : x.of.adds_up.recipes) {
         if (!(w.sum > 0) || !std::isfinite(w.together)) continue;
@@ -231,43 +232,45 @@ std::vector<std::string> additivity_lines(const placement& x) {
     const auto times = [](double a, double b) {
         return fmt::format("{} to {} times", significant_text(a, 3), significant_text(b, 3));
     };
-    std::vector<std::string> lines{
-        "- The prediction adds up the divergences of places quantized alone."};
-    if (least <= most) {
-        lines.back() +=
-            fmt::format(" All places under one recipe have {} their sum.", times(least, most));
-    }
+    report::notes notes{report::item(
+        "The prediction adds up the divergences of places quantized alone." +
+        (least <= most
+             ? fmt::format(" All places under one recipe have {} their sum.", times(least, most))
+             : std::string()))};
     if (const plan::additivity& a = x.of.adds_up; a.pairs > 0) {
-        lines.push_back(fmt::format("- {} have {} theirs.", report::plural(a.pairs, "pair"),
-                                    times(a.least_ratio, a.most_ratio)));
+        notes.push_back(
+            report::item(fmt::format("{} have {} theirs.", report::plural(a.pairs, "pair"),
+                                     times(a.least_ratio, a.most_ratio))));
     }
-    return lines;
+    return notes;
 }
 
-std::vector<std::string> verdict_of_placement(const placement& x) {
-    std::vector<std::string> notes;
+report::notes verdict_of(const placement& x) {
+    report::notes notes;
     notes.push_back(fmt::format(
         "Within {} bits per element: {:.4f} bits per element, {} nats of divergence a token "
         "predicted.",
         *x.goal.bits, x.bits_of(x.p.totals.bits), significant_text(x.p.totals.error, 3)));
     notes.push_back(
-        x.p.optimal ? std::string("- No other choice of these recipes has a smaller sum within "
-                                  "the budget.")
-                    : fmt::format("- Not proved optimal: the search was stopped. No choice within "
-                                  "the budget has a sum below {}.",
-                                  significant_text(x.p.bound, 3)));
+        x.p.optimal
+            ? report::item("No other choice of these recipes has a smaller sum within the budget.")
+            : report::item(
+                  fmt::format("Not proved optimal: the search was stopped. No choice within the "
+                              "budget has a sum below {}.",
+                              significant_text(x.p.bound, 3))));
     if (!x.p.best_uniform) {
-        notes.push_back("- No single recipe fits the budget.");
+        notes.push_back(report::item("No single recipe fits the budget."));
     } else {
         const plan::uniform_plan& u = x.p.uniform[*x.p.best_uniform];
         notes.push_back(
-            fmt::format("- The best single recipe within the budget is {}: {:.4f} "
-                        "bits, {} nats by the sum.",
-                        x.of.from.recipes[u.recipe].name, x.bits_of(u.totals.bits),
-                        significant_text(u.totals.error, 3)));
+            report::item(fmt::format("The best single recipe within the budget is {}: {:.4f} "
+                                     "bits, {} nats by the sum.",
+                                     x.of.from.recipes[u.recipe].name, x.bits_of(u.totals.bits),
+                                     significant_text(u.totals.error, 3))));
     }
-    for (std::string& line : additivity_lines(x)) notes.push_back(std::move(line));
-    notes.push_back("- To measure the plan itself:");
+    std::ranges::move(additivity_notes(x), std::back_inserter(notes));
+    notes.push_back(report::item("To measure the plan itself:"));
+    notes.push_back(report::command(check_of(x).text()));
     return notes;
 }
 
@@ -299,9 +302,7 @@ report::document placement_document(const measured_divergences& measured,
                         report::written(pair_ratio_members, pair_ratios{measured.adds_up}));
     d.tail.emplace_back("check", check_of(x).text());
     d.tail.emplace_back("mapping", plan::mapping_of(measured.from, p));
-    std::vector<std::string> verdict = verdict_of_placement(x);
-    verdict.push_back("$ " + check_of(x).text());
-    pages::finish_document(d, std::move(verdict));
+    pages::finish_document(d, verdict_of(x));
     return d;
 }
 

@@ -221,57 +221,58 @@ std::string first_sentence(const candidates& from, const plan_goal& goal, const 
                        decibels_text(p.totals.sqnr_db));
 }
 
-std::vector<std::string> verdict_of(const candidates& from, const plan_goal& goal,
-                                    const plan::plan& p, const policy::judged_model& judged) {
-    std::vector<std::string> notes;
+report::notes verdict_of(const candidates& from, const plan_goal& goal, const plan::plan& p,
+                         const policy::judged_model& judged) {
+    report::notes notes;
     notes.push_back(first_sentence(from, goal, p, judged));
     const bool chosen_by_goal = goal.bits || goal.sqnr_db;
     if (chosen_by_goal) {
-        notes.push_back("- " + proof_sentence(goal, p));
+        notes.push_back(report::item(proof_sentence(goal, p)));
         if (!p.best_uniform) {
-            notes.push_back(goal.bits ? "- No single recipe fits the budget."
-                                      : "- No single recipe reaches the floor.");
+            notes.push_back(goal.bits ? report::item("No single recipe fits the budget.")
+                                      : report::item("No single recipe reaches the floor."));
         } else {
             const plan::uniform_plan& u = p.uniform[*p.best_uniform];
-            notes.push_back(fmt::format(
-                "- The best single recipe {} is {}: {:.4f} bits, {}.",
+            notes.push_back(report::item(fmt::format(
+                "The best single recipe {} is {}: {:.4f} bits, {}.",
                 goal.bits ? "within the budget" : "above the floor", from.recipes[u.recipe].name,
-                per_element(u.totals.bits, from.elements()), decibels_text(u.totals.sqnr_db)));
+                per_element(u.totals.bits, from.elements()), decibels_text(u.totals.sqnr_db))));
         }
     }
     if (const std::uint64_t n = elements_to_evaluate(from, p); n > 0) {
-        notes.push_back(fmt::format(
-            "- {} % of the elements are in recipes that need evaluation; the policy {} recommends "
+        notes.push_back(report::item(fmt::format(
+            "{} % of the elements are in recipes that need evaluation; the policy {} recommends "
             "these only with metrics of a task (--eval).",
             report::percent_text(static_cast<double>(n) / static_cast<double>(from.elements())),
-            judged.by.name));
+            judged.by.name)));
     }
     if (const std::string few = dominance_sentence(from); !few.empty()) {
-        notes.push_back("- " + few);
+        notes.push_back(report::item(few));
     }
     if (const kept_totals kept = kept_of(from); !from.kept.empty()) {
-        notes.push_back(fmt::format(
-            "- The figures of the plan leave out {} ({}) that {} the stored precision; with {}, "
+        notes.push_back(report::item(fmt::format(
+            "The figures of the plan leave out {} ({}) that {} the stored precision; with {}, "
             "the "
             "model takes {:.4f} bits per element, {} bytes.",
             report::plural(from.kept.size(), "tensor"), base::joined(kept.roles, ", "),
             from.kept.size() == 1 ? "keeps" : "keep", from.kept.size() == 1 ? "it" : "them",
             per_element(p.totals.bits + kept.bits, from.elements() + kept.elements),
-            report::grouped(static_cast<long>((p.totals.bits + kept.bits + 7) / 8))));
+            report::grouped(static_cast<long>((p.totals.bits + kept.bits + 7) / 8)))));
     }
     if (from.vetoed > 0) {
-        notes.push_back(fmt::format("- The policy {} rules out {} on their tensors.",
-                                    judged.by.name, report::plural(from.vetoed, "choice")));
+        notes.push_back(
+            report::item(fmt::format("The policy {} rules out {} on their tensors.", judged.by.name,
+                                     report::plural(from.vetoed, "choice"))));
     }
     if (from.forbidden > 0) {
-        notes.push_back(
-            fmt::format("- Rules forbid {}.", report::plural(from.forbidden, "choice")));
+        notes.push_back(report::item(
+            fmt::format("Rules forbid {}.", report::plural(from.forbidden, "choice"))));
     }
     for (const policy::missing_recipes& m : judged.says.missing) {
         const std::string command = policy::command_of(m, judged.options);
-        notes.push_back(fmt::format("- Not measured: {}{}", fmt::join(m.recipes, ", "),
-                                    command.empty() ? "." : ". Measure it with:"));
-        if (!command.empty()) notes.push_back("$ " + command);
+        notes.push_back(report::item(fmt::format("Not measured: {}{}", fmt::join(m.recipes, ", "),
+                                                 command.empty() ? "." : ". Measure it with:")));
+        if (!command.empty()) notes.push_back(report::command(command));
     }
     return notes;
 }

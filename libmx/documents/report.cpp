@@ -58,19 +58,6 @@ void add_digests(report::record& head, const digest_function& digest, digests& c
     }
 }
 
-void note_computed(report::document& page, const digests& computed) {
-    if (computed.empty()) return;
-    std::string names;
-    for (const auto& [path, digest] : computed) names += (names.empty() ? "" : ", ") + path;
-    for (report::section& s : page.sections) {
-        if (s.heading != pages::inputs_heading) continue;
-        s.notes.push_back(fmt::format(
-            "The results do not record the SHA-256 of {}: it was computed when this page was "
-            "made, from the file, whose size was unchanged.",
-            names));
-    }
-}
-
 }  // namespace
 
 reported report(const report_options& o) {
@@ -114,8 +101,9 @@ reported report(const report_options& o) {
         page.tail = std::move(read.front().content.tail);
         return {std::move(page), std::nullopt, {}};
     }
-    pages::review r = review_of(sets, o.judging, true);
-    note_computed(r.page, computed);
+    std::vector<std::string> digested;
+    for (const auto& [path, digest] : computed) digested.push_back(path);
+    pages::review r = review_of(sets, o.judging, true, std::move(digested));
     for (report::document& other : others) {
         for (report::section& s : other.sections) {
             if (!s.heading.empty()) s.heading = fmt::format("{}: {}", other.title, s.heading);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The basis of the figures: inputs, recipes, and the meaning of the recipes' parts, one line each.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -20,8 +21,7 @@ namespace {
 using report::cell;
 
 report::section inputs_section(const evidence& e, const review_options& o) {
-    report::section s{.heading = inputs_heading,
-                      .columns = columns_of({"path", "bytes", "sha256"})};
+    report::section s{.heading = "Inputs", .columns = columns_of({"path", "bytes", "sha256"})};
     for (const input_file& f : e.inputs) {
         s.add(f.path, f.bytes, f.sha256.empty() ? "not recorded" : f.sha256);
     }
@@ -34,6 +34,12 @@ report::section inputs_section(const evidence& e, const review_options& o) {
             "{} of {} under {}: {}.", report::plural(e.table.tensors.size(), "tensor"),
             report::plural(e.tensor_files, "file"), report::plural(e.plan.recipes.size(), "recipe"),
             report::plural(e.measured, "result")));
+    }
+    if (!o.digested.empty()) {
+        s.notes.push_back(fmt::format(
+            "The results do not record the SHA-256 of {}: it was computed when this page was "
+            "made, from the file, whose size was unchanged.",
+            fmt::join(o.digested, ", ")));
     }
     return s;
 }

@@ -83,17 +83,17 @@ std::vector<requested_recipe> requested_recipes(const policy::judged_model& m) {
     return requested;
 }
 
-std::vector<std::string> requested_sentences(const policy::judged_model& m,
-                                             const std::vector<requested_recipe>& requested) {
-    std::vector<std::string> said;
+report::notes requested_sentences(const policy::judged_model& m,
+                                  const std::vector<requested_recipe>& requested) {
+    report::notes said;
     for (const requested_recipe& r : requested) {
         if (said.size() == sentences) {
-            said.push_back(
-                fmt::format("- {} more recipes: see the table.", requested.size() - sentences));
+            said.push_back(report::item(
+                fmt::format("{} more recipes: see the table.", requested.size() - sentences)));
             break;
         }
         const auto over = [](double ratio) { return report::significant_text(ratio, 3); };
-        std::string text = fmt::format("- {} for {}: {} instead of {}", r.recipe,
+        std::string text = fmt::format("{} for {}: {} instead of {}", r.recipe,
                                        report::plural(r.tensors, "operand"), bytes_text(r.bytes),
                                        bytes_text(r.stored));
         if (std::isinf(r.sqnr_db)) {
@@ -109,7 +109,7 @@ std::vector<std::string> requested_sentences(const policy::judged_model& m,
                     over(r.best_ratio));
             }
         }
-        said.push_back(text + ".");
+        said.push_back(report::item(text + "."));
     }
     return said;
 }

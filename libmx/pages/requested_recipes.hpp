@@ -28,8 +28,8 @@ struct requested_recipe {
 std::vector<requested_recipe> requested_recipes(const policy::judged_model& m);
 
 /// A sentence for each of the first recipes.
-std::vector<std::string> requested_sentences(const policy::judged_model& m,
-                                             const std::vector<requested_recipe>& requested);
+report::notes requested_sentences(const policy::judged_model& m,
+                                  const std::vector<requested_recipe>& requested);
 
 /// All of them as a table.
 report::section requested_table(const policy::judged_model& m,

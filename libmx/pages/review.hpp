@@ -27,6 +27,8 @@ struct review_options {
     policy::basis judged_by;
     /// The program that makes the page: "mx 0.1.0, gcc 12.2.0, Release".
     std::string made_by;
+    /// Files whose SHA-256 results do not record, and which it was taken of for the page.
+    std::vector<std::string> digested = {};
 };
 
 struct review {
@@ -41,9 +43,6 @@ struct review {
     std::vector<harmed_tensor> worst;
     std::size_t worst_at = 0;
 };
-
-/// The section that lists the inputs.
-inline constexpr const char* inputs_heading = "Inputs";
 
 /// Judges the sets together: for a tensor under a recipe the first result counts. The same sets
 /// give the same page. Throws base::error (input) for documents of other schemas.

@@ -25,7 +25,7 @@ constexpr std::size_t most_columns = 32;
 
 // The rows and columns of the explorer, reduced if a page could not hold all.
 report::explorer explorer_of(const evidence& e, const std::vector<std::size_t>& worst_first,
-                             std::vector<std::string>& notes) {
+                             report::notes& notes) {
     const std::size_t tensors = e.table.tensors.size();
     const std::size_t columns = std::min(e.plan.cells.size(), most_columns);
     const std::size_t fit = std::max<std::size_t>(
@@ -106,22 +106,22 @@ std::vector<report::section> finding_sections(const evidence& e) {
         tensors.insert(name);
         if (report::text_of(*f, "role") == "norm") norms.insert(name);
     }
-    said.notes.push_back(
-        fmt::format("- {} {} blocks that saturate, collapse or become zero{}.",
+    said.notes.push_back(report::item(
+        fmt::format("{} {} blocks that saturate, collapse or become zero{}.",
                     report::plural(tensors.size(), "tensor"), tensors.size() == 1 ? "has" : "have",
                     norms.empty() ? ""
                     : norms.size() == tensors.size()
                         ? tensors.size() == 1 ? "; it is a norm" : "; all are norms"
-                        : fmt::format("; {} of them are norms", norms.size())));
+                        : fmt::format("; {} of them are norms", norms.size()))));
     const report::record& worst = *e.findings.front();
     const auto error = [&](const char* name) {
         return report::significant_text(report::number_of(worst, name).value_or(NAN), 3);
     };
-    said.notes.push_back(fmt::format(
-        "- Most severe: {} under {}: {} of its blocks {}. {} brings its R-MSE from {} to {}.",
+    said.notes.push_back(report::item(fmt::format(
+        "Most severe: {} under {}: {} of its blocks {}. {} brings its R-MSE from {} to {}.",
         report::text_of(worst, "tensor"), report::text_of(worst, "recipe"),
         percent(affected_share(worst)), plural_verb(report::text_of(worst, "verdict")),
-        report::text_of(worst, "remedy"), error("rmse"), error("remedy_rmse")));
+        report::text_of(worst, "remedy"), error("rmse"), error("remedy_rmse"))));
     report::section s{
         .columns = columns_of({"tensor", "role", "recipe", column_of("verdict", "what happens"),
                                column_of("affected", "blocks\n%", cell::share),

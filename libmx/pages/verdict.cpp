@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -172,17 +171,6 @@ std::string measured_text(const judged_model& m, std::string_view role) {
         recipe, blocks(f.clamped, "clamp"), blocks(f.collapsed, "collapse"), percent(f.error));
 }
 
-// The first clause of a reason, as part of a sentence.
-std::string clause_of(const std::string& reason) {
-    std::string text = reason.substr(0, reason.find_first_of(":;("));
-    text.erase(text.find_last_not_of(" .") + 1);
-    // Names of dtypes keep their case.
-    if (text.size() > 1 && std::isupper(static_cast<unsigned char>(text[1])) == 0) {
-        text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
-    }
-    return text;
-}
-
 void add_once(std::vector<std::string>& to, std::string text) {
     if (std::ranges::find(to, text) == to.end()) to.push_back(std::move(text));
 }
@@ -208,9 +196,7 @@ std::vector<kept_class> kept_classes(const judged_model& m, const group& g) {
             k.stored += m.tensors[i].counted_bytes();
             k.could_save += d.could_save;
             // What the policy says is a motive, and no measurement.
-            const policy::rule* keep = m.by.kept(role);
-            const bool motive = keep != nullptr && keep->why == d.reason;
-            add_once(k.reasons, (motive ? "policy: " : "") + clause_of(d.reason));
+            add_once(k.reasons, d.by_rule ? fmt::format("policy: \"{}\"", d.reason) : d.reason);
         }
     }
     std::ranges::stable_sort(all, std::greater{}, &kept_class::stored);
@@ -356,7 +342,8 @@ report::section classes_section(const judged_model& m, const std::vector<group>&
               verdict_text(g), bits, static_cast<double>(g.stored) / unit.bytes,
               static_cast<double>(g.bytes) / unit.bytes, reason_of(m, g));
     }
-    s.notes = dominance(m);
+    const std::vector<std::string> dominant = dominance(m);
+    s.notes.assign(dominant.begin(), dominant.end());
     return s;
 }
 
@@ -411,8 +398,9 @@ std::string part_of_class(const judged_model& m, const group& g) {
 std::string tensors_word(std::size_t count) { return count == 1 ? "tensor" : "tensors"; }
 
 // A sentence for each recipe and its classes.
-std::vector<std::string> recipe_sentences(const judged_model& m, const std::vector<group>& groups) {
-    std::vector<std::string> said, recipes;
+report::notes recipe_sentences(const judged_model& m, const std::vector<group>& groups) {
+    report::notes said;
+    std::vector<std::string> recipes;
     for (const group& g : groups) {
         if (g.is == outcome::quantized) add_once(recipes, g.recipe);
     }
@@ -428,19 +416,20 @@ std::vector<std::string> recipe_sentences(const judged_model& m, const std::vect
             bytes += g.bytes;
             operands += operands_of(m, g.roles.front());
         }
-        said.push_back(fmt::format("- {} for {} {}: {} instead of {}.", recipe, listed(parts),
-                                   tensors_word(operands), bytes_text(bytes), bytes_text(stored)));
+        said.push_back(report::item(fmt::format("{} for {} {}: {} instead of {}.", recipe,
+                                                listed(parts), tensors_word(operands),
+                                                bytes_text(bytes), bytes_text(stored))));
     }
     return said;
 }
 
-std::vector<std::string> undecided_sentences(const judged_model& m,
-                                             const std::vector<group>& groups) {
-    std::vector<std::string> said;
+report::notes undecided_sentences(const judged_model& m, const std::vector<group>& groups) {
+    report::notes said;
     for (const group& g : groups) {
         if (g.is != outcome::undecided) continue;
-        said.push_back(fmt::format("- No recommendation for {} {}: {}.", part_of_class(m, g),
-                                   tensors_word(operands_of(m, g.roles.front())), reason_of(m, g)));
+        said.push_back(report::item(
+            fmt::format("No recommendation for {} {}: {}.", part_of_class(m, g),
+                        tensors_word(operands_of(m, g.roles.front())), reason_of(m, g))));
     }
     return said;
 }
@@ -498,8 +487,8 @@ std::optional<std::string> assumption_text(const judged_model& m) {
 }
 
 // Operands that keep their precision, and tensors that keep it because they are not operands.
-std::vector<std::string> kept_sentences(const judged_model& m, const std::vector<group>& groups) {
-    std::vector<std::string> said;
+report::notes kept_sentences(const judged_model& m, const std::vector<group>& groups) {
+    report::notes said;
     const auto of_bytes = [&](const group& g) {
         return m.says.totals.stored == 0 ? percent(0)
                                          : percent(static_cast<double>(g.stored) /
@@ -507,23 +496,23 @@ std::vector<std::string> kept_sentences(const judged_model& m, const std::vector
     };
     for (const group& g : groups) {
         if (g.is == outcome::ruled_out) {
-            said.push_back(
-                fmt::format("- Keep {} {} as stored ({} of the bytes): no safe recipe suits {}.",
+            said.push_back(report::item(
+                fmt::format("Keep {} {} as stored ({} of the bytes): no safe recipe suits {}.",
                             part_of_class(m, g), tensors_word(operands_of(m, g.roles.front())),
-                            of_bytes(g), g.tensors.size() == 1 ? "it" : "them"));
+                            of_bytes(g), g.tensors.size() == 1 ? "it" : "them")));
         } else if (g.is == outcome::in_few_bits) {
-            said.push_back(fmt::format(
-                "- Keep {} {} as stored ({} of the bytes): {}.", part_of_class(m, g),
-                tensors_word(operands_of(m, g.roles.front())), of_bytes(g), again_text(m, g)));
+            said.push_back(report::item(fmt::format(
+                "Keep {} {} as stored ({} of the bytes): {}.", part_of_class(m, g),
+                tensors_word(operands_of(m, g.roles.front())), of_bytes(g), again_text(m, g))));
         } else if (g.is == outcome::no_whole_blocks) {
-            said.push_back(fmt::format("- Keep {} as stored ({} of the bytes): {}.",
-                                       report::plural(g.tensors.size(), "operand"), of_bytes(g),
-                                       uneven_text(m, g)));
+            said.push_back(report::item(fmt::format("Keep {} as stored ({} of the bytes): {}.",
+                                                    report::plural(g.tensors.size(), "operand"),
+                                                    of_bytes(g), uneven_text(m, g))));
         } else if (g.is == outcome::no_operand && std::ranges::all_of(g.tensors, [&](auto i) {
                        return m.tensors[i].elements == 0;
                    })) {
-            said.push_back(
-                fmt::format("- {} without elements.", report::plural(g.tensors.size(), "tensor")));
+            said.push_back(report::item(
+                fmt::format("{} without elements.", report::plural(g.tensors.size(), "tensor"))));
         } else if (g.no_operands()) {
             std::vector<std::string> names, savers;
             std::uint64_t could_save = 0;
@@ -535,16 +524,16 @@ std::vector<std::string> kept_sentences(const judged_model& m, const std::vector
             const std::string which =
                 fmt::format("{} {}", listed(names), tensors_word(g.tensors.size()));
             if (g.is == outcome::not_counted) {
-                said.push_back(fmt::format(
-                    "- Not counted: {} ({}){}.", which, bytes_text(g.stored),
-                    m.says.of_a_step ? ", which no product of the step quantizes" : ""));
+                said.push_back(report::item(fmt::format(
+                    "Not counted: {} ({}){}.", which, bytes_text(g.stored),
+                    m.says.of_a_step ? ", which no product of the step quantizes" : "")));
                 continue;
             }
-            said.push_back(
-                fmt::format("- Not quantized: {} ({} of the bytes){}.", which, of_bytes(g),
-                            could_save == 0 ? std::string()
-                                            : fmt::format("; {} in 8 bits would save another {}",
-                                                          listed(savers), bytes_text(could_save))));
+            said.push_back(report::item(fmt::format(
+                "Not quantized: {} ({} of the bytes){}.", which, of_bytes(g),
+                could_save == 0 ? std::string()
+                                : fmt::format("; {} in 8 bits would save another {}",
+                                              listed(savers), bytes_text(could_save)))));
         }
     }
     return said;
@@ -663,8 +652,9 @@ report::section risks_section(const judged_model& m) {
     for (const policy::risk& r : m.says.risks) {
         if (!noted(r) || s.notes.size() == first_risks) break;
         const std::string mend = remedy_text(m.says.decisions[r.tensor], r);
-        s.notes.push_back(fmt::format("- {} {} under {}{}{}.", tensor_name(m, r.tensor),
-                                      harm_text(r), r.recipe, mend.empty() ? "" : ": ", mend));
+        s.notes.push_back(
+            report::item(fmt::format("{} {} under {}{}{}.", tensor_name(m, r.tensor), harm_text(r),
+                                     r.recipe, mend.empty() ? "" : ": ", mend)));
     }
     if (limits > 0) {
         s.notes.push_back(fmt::format("{} of {} {} a limit of the policy.", limits,
@@ -728,7 +718,7 @@ report::section missing_section(const judged_model& m) {
         s.notes.push_back(fmt::format("{}{}{}", listed(missing.recipes),
                                       missing.needed ? ", needed for a decision" : "",
                                       command.empty() ? "." : ":"));
-        if (!command.empty()) s.notes.push_back("$ " + command);
+        if (!command.empty()) s.notes.push_back(report::command(command));
     }
     if (s.notes.empty()) return {};
     if (m.says.missing.size() > commands_shown) {
@@ -1012,7 +1002,7 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
     report::section words{.heading = "Verdict"};
     words.notes =
         requested.empty() ? recipe_sentences(m, groups) : requested_sentences(m, requested);
-    const std::vector<std::string> undecided = undecided_sentences(m, groups);
+    const report::notes undecided = undecided_sentences(m, groups);
     if (requested.empty())
         words.notes.insert(words.notes.end(), undecided.begin(), undecided.end());
     if (words.notes.empty()) {
@@ -1023,14 +1013,17 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
             return g.is == outcome::ruled_out || g.is == outcome::no_whole_blocks;
         });
         words.notes.push_back(
-            !operands      ? "- Quantize nothing: no tensor is an operand of a matrix product."
-            : !in_few_bits ? "- Quantize nothing: no operand has both whole blocks and a safe "
-                             "recipe."
-            : others       ? "- Quantize nothing: operands are quantized already, or have no whole "
-                             "blocks or no safe recipe."
-                           : "- Quantize nothing: every operand is quantized already.");
+            !operands
+                ? report::item("Quantize nothing: no tensor is an operand of a matrix product.")
+            : !in_few_bits
+                ? report::item("Quantize nothing: no operand has both whole blocks and a safe "
+                               "recipe.")
+            : others
+                ? report::item("Quantize nothing: operands are quantized already, or have no whole "
+                               "blocks or no safe recipe.")
+                : report::item("Quantize nothing: every operand is quantized already."));
     }
-    for (std::string& said : kept_sentences(m, groups)) words.notes.push_back(std::move(said));
+    for (report::note& said : kept_sentences(m, groups)) words.notes.push_back(std::move(said));
     words.notes.insert(words.notes.end(), undecided.begin(),
                        requested.empty() ? undecided.begin() : undecided.end());
     if (requested.empty()) words.notes.push_back(cost_text(m));
@@ -1047,12 +1040,12 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
     }
     if (const std::string command = evaluation_command(m, groups, requested); !command.empty()) {
         all[1].notes.push_back("What it does to the model, if that is a language model:");
-        all[1].notes.push_back("$ " + command);
+        all[1].notes.push_back(report::command(command));
     }
     if (!c.repeat.empty()) {
         // After the table, because it is long for many recipes.
         all[1].notes.push_back("To repeat this:");
-        all[1].notes.push_back("$ " + c.repeat);
+        all[1].notes.push_back(report::command(c.repeat));
     }
     return all;
 }
@@ -1124,7 +1117,7 @@ report::section worst_section(const judged_model& m) {
     if (!std::ranges::all_of(worst, known) || worst.empty()) return s;  // arrays in memory
     s.notes.push_back("To see their blocks under each scale rule:");
     for (const harmed_tensor& t : worst) {
-        s.notes.push_back("$ " + policy::show_command(t.by, t.file, t.tensor, t.recipe));
+        s.notes.push_back(report::command(policy::show_command(t.by, t.file, t.tensor, t.recipe)));
     }
     return s;
 }

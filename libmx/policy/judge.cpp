@@ -39,6 +39,13 @@ double bits_in(const analysis::result& r) {
     return analysis::value_or(r.bits_per_element, codec::bits_per_element(r.under->recipe));
 }
 
+// Empty for tensors with values.
+std::string why_not_measurable(const measured_tensor& t) {
+    if (!is_floating(t.dtype)) return "integers: indices, masks or counts";
+    if (!t.left_out.empty()) return t.left_out;
+    return t.elements == 0 ? "it has no elements" : "";
+}
+
 class judging {
   public:
     judging(std::span<const measured_tensor> tensors, const policy& by, const target& on,
@@ -138,6 +145,7 @@ class judging {
                 bytes_of(codec::bits_per_element(*keep->recipe), t.elements);
             d.could_save = t.bytes > bytes ? t.bytes - bytes : 0;
         }
+        d.by_rule = keep != nullptr && why_not_measurable(t).empty();
         if (std::string why = why_kept(t, d.role, by_); !why.empty()) return why;
         if (std::string why = why_no_operand_of_step(t, d); !why.empty()) return why;
         auto at = offers_.find(d.role);
@@ -512,9 +520,7 @@ judgement judge(std::span<const measured_tensor> tensors, const policy& by, cons
 }
 
 std::string why_kept(const measured_tensor& t, std::string_view role, const policy& by) {
-    if (!is_floating(t.dtype)) return "integers: indices, masks or counts";
-    if (!t.left_out.empty()) return t.left_out;
-    if (t.elements == 0) return "it has no elements";
+    if (std::string why = why_not_measurable(t); !why.empty()) return why;
     if (const rule* keep = by.kept(role)) {
         return keep->why.empty() ? fmt::format("the policy {} keeps it", by.name) : keep->why;
     }

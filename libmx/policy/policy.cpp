@@ -452,7 +452,7 @@ report::document document_of(const policy& p, const target& on) {
     vetoes.notes.push_back(
         "Calibration: docs/design/policy.md has the data and the largest values.");
     for (const figure& f : figures()) {
-        vetoes.notes.push_back(fmt::format("- {}: {}", f.name, f.definition));
+        vetoes.notes.push_back(report::item(fmt::format("{}: {}", f.name, f.definition)));
     }
     for (report::section* s : {&head, &kept, &candidates, &on_target, &vetoes, &rest, &settings}) {
         if (s == &rest && rest.rows.empty()) continue;  // a policy need not rename roles

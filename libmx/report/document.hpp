@@ -36,14 +36,31 @@ struct column {
     int digits = 4;
 };
 
-/// One titled table followed by paragraphs; either may be missing.
+/// A line below a table.
+struct note {
+    enum class kind : std::uint8_t { paragraph, item, command };
+
+    note(std::string paragraph) : text(std::move(paragraph)) {}  // NOLINT(*-explicit-*)
+    note(const char* paragraph) : text(paragraph) {}             // NOLINT(*-explicit-*)
+    note(kind of, std::string words) : text(std::move(words)), is(of) {}
+
+    std::string text;
+    kind is = kind::paragraph;
+};
+using notes = std::vector<note>;
+
+/// Of a list.
+inline note item(std::string text) { return {note::kind::item, std::move(text)}; }
+/// To copy: on one line, however long.
+inline note command(std::string text) { return {note::kind::command, std::move(text)}; }
+
+/// One titled table followed by notes; either may be missing.
 struct section {
     std::string heading = {};
     std::vector<column> columns = {};
     std::vector<record> rows = {};
     std::string group_field = {};  ///< when set, a change of this member prints a line above
-    /// Paragraphs; a leading "- " makes a list item, a leading "$ " a command to copy.
-    std::vector<std::string> notes = {};
+    std::vector<note> notes = {};
     std::vector<figure> figures = {};  ///< HTML only; Markdown names them
     std::optional<explorer> all = {};  ///< HTML only: what the table above shows the worst of
     bool folded = false;               ///< HTML only: closed, headless ones with it; not on paper

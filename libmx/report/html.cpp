@@ -105,20 +105,24 @@ void write_contents(const document& d, const std::vector<std::string>& ids, cons
     out("</ul></nav>\n");
 }
 
-void write_notes(const std::vector<std::string>& notes, const sink& out) {
+void write_notes(const std::vector<note>& notes, const sink& out) {
     bool in_list = false;
-    for (const std::string& note : notes) {
-        const bool item = note.rfind("- ", 0) == 0;
+    for (const note& n : notes) {
+        const bool item = n.is == note::kind::item;
         if (item != in_list) out(item ? "<ul>\n" : "</ul>\n");
         in_list = item;
-        if (item) {
-            out(fmt::format("<li>{}</li>\n", shown(note.substr(2))));
-        } else if (note.rfind("$ ", 0) == 0) {
-            out(fmt::format(
-                "<div class=\"command\"><pre tabindex=\"0\"><code>{}</code></pre></div>\n",
-                shown(note.substr(2))));
-        } else {
-            out(fmt::format("<p>{}</p>\n", shown(note)));
+        const std::string text = shown(n.text);
+        switch (n.is) {
+            case note::kind::item:
+                out(fmt::format("<li>{}</li>\n", text));
+                break;
+            case note::kind::paragraph:
+                out(fmt::format("<p>{}</p>\n", text));
+                break;
+            case note::kind::command:
+                out(fmt::format(
+                    "<div class=\"command\"><pre tabindex=\"0\"><code>{}</code></pre></div>\n",
+                    text));
         }
     }
     if (in_list) out("</ul>\n");

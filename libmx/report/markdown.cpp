@@ -76,13 +76,13 @@ void write_markdown(const document& d, const layout& l, const sink& out) {
         if (!s.heading.empty()) out("## " + escaped(s.heading) + "\n\n");
         if (!s.columns.empty()) write_rows(s, out);
         bool after_item = false;
-        for (const std::string& note : s.notes) {
-            const bool item = note.rfind("- ", 0) == 0;
+        for (const note& n : s.notes) {
+            const bool item = n.is == note::kind::item;
             if (!(item && after_item)) out("\n");
-            if (note.rfind("$ ", 0) == 0) {
-                out("```sh\n" + base::printable(note.substr(2)) + "\n```\n");
+            if (n.is == note::kind::command) {
+                out("```sh\n" + base::printable(n.text) + "\n```\n");
             } else {
-                out((item ? "- " + escaped(note.substr(2)) : escaped(note)) + "\n");
+                out((item ? "- " : "") + escaped(n.text) + "\n");
             }
             after_item = item;
         }

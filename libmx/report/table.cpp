@@ -235,14 +235,12 @@ void print_rows(const section& s, std::size_t width, bool color, const sink& out
     }
 }
 
-void print_note(const std::string& note, std::size_t width, std::string_view code,
-                const sink& out) {
-    // A command stays on one line, so that it can be copied.
-    if (note.rfind("$ ", 0) == 0) return out(base::printable(note) + "\n");
-    const bool item = note.rfind("- ", 0) == 0;
+void print_note(const note& n, std::size_t width, std::string_view code, const sink& out) {
+    if (n.is == note::kind::command) return out("$ " + base::printable(n.text) + "\n");
+    const bool item = n.is == note::kind::item;
     const std::size_t indent = item ? 2 : 0;
     bool first = true;
-    for (const std::string& line : wrapped(base::printable(note.substr(indent)), width - indent)) {
+    for (const std::string& line : wrapped(base::printable(n.text), width - indent)) {
         out(std::string(item && first ? "- " : std::string(indent, ' ')) +
             (item ? tinted(line, code) : line) + "\n");
         first = false;
@@ -265,7 +263,7 @@ void write_sections(const document& d, const layout& l, bool color, const sink& 
         }
         if (!s.columns.empty()) print_rows(s, width, color, out);
         if (!s.columns.empty() && !s.notes.empty()) out("\n");
-        for (const std::string& note : s.notes) print_note(note, width, code, out);
+        for (const note& n : s.notes) print_note(n, width, code, out);
     }
 }
 

@@ -336,7 +336,7 @@ class case_list {
     std::vector<suite_case> cases_;
 };
 
-constexpr std::string_view suite_note =
+constexpr const char* suite_note =
     "A pass takes the next rows of the matrix, and all cases take turns; every figure is "
     "the best of its passes. Commands work on a tensor in memory and write to memory. The "
     "roof of a case is the time in which the bytes that it reads and writes are copied, or "
@@ -402,7 +402,7 @@ report::document suite_document(const std::vector<suite_case>& cases, const suit
                           {"of_read", real(rate.of_read_bandwidth)},
                           {"of_roof", real(rate.of_roof)}});
     }
-    s.notes.emplace_back(suite_note);
+    s.notes.push_back(suite_note);
     d.sections = {std::move(s)};
     return d;
 }

@@ -105,13 +105,13 @@ report::document identity_of(const std::vector<products::candidate_unit>& units,
     const auto all = report::grouped(static_cast<std::int64_t>(outputs));
     report::section verdict{.heading = "Verdict"};
     verdict.notes.push_back(
-        count == 0 ? fmt::format("- No model gives all of the {} outputs.", all)
-        : count == 1
-            ? fmt::format("- Of {} models only {} gives all of the {} outputs.", units.size(),
-                          equal, all)
-            : fmt::format("- {} of {} models give all of the {} outputs, which do not tell them "
-                          "apart: {}.",
-                          count, units.size(), all, equal));
+        count == 0   ? report::item(fmt::format("No model gives all of the {} outputs.", all))
+        : count == 1 ? report::item(fmt::format("Of {} models only {} gives all of the {} outputs.",
+                                                units.size(), equal, all))
+                     : report::item(fmt::format(
+                           "{} of {} models give all of the {} outputs, which do not tell them "
+                           "apart: {}.",
+                           count, units.size(), all, equal)));
     d.sections = {std::move(verdict), std::move(table)};
     return d;
 }

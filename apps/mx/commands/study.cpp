@@ -121,7 +121,7 @@ int run_study(const study_options& o) {
     d.tail = experiments::tail_of(found);
     finish_with_page(
         to, d, experiments::sentences_of(plan, found), o.run.quiet,
-        {{.heading = "Again", .notes = {sizes_text(plan, runs) + ".", "$ " + command}}});
+        {{.heading = "Again", .notes = {sizes_text(plan, runs) + ".", report::command(command)}}});
     return exit_code::fine;
 }
 

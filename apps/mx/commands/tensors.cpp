@@ -137,7 +137,7 @@ report::record shown_of(report::record r, const io::tensor_info& info, bool role
 // The reasons in a member of the tensors' records, each once with the first tensor that it is of.
 // `lead`: of the sentence, before the name.
 void add_reasons(const report::record_list& rows, std::string_view member, std::string_view lead,
-                 std::vector<std::string>& notes) {
+                 report::notes& notes) {
     struct reason {
         std::string why, first;
         std::size_t tensors = 0;
@@ -153,21 +153,21 @@ void add_reasons(const report::record_list& rows, std::string_view member, std::
     }
     for (std::size_t i = 0; i < std::min(reasons.size(), remarks_shown); ++i) {
         const reason& r = reasons[i];
-        notes.push_back(fmt::format(
-            "- {} {}{}: {}", lead, r.first,
-            r.tensors > 1 ? fmt::format(" and {} more", r.tensors - 1) : std::string(), r.why));
+        notes.push_back(report::item(fmt::format(
+            "{} {}{}: {}", lead, r.first,
+            r.tensors > 1 ? fmt::format(" and {} more", r.tensors - 1) : std::string(), r.why)));
     }
     if (reasons.size() > remarks_shown) {
         notes.push_back(
-            fmt::format("- and {} more reasons; --json and --csv have that of every "
-                        "tensor",
-                        reasons.size() - remarks_shown));
+            report::item(fmt::format("and {} more reasons; --json and --csv have that of every "
+                                     "tensor",
+                                     reasons.size() - remarks_shown)));
     }
 }
 
 // Remarks on the whole list.
-std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors) {
-    std::vector<std::string> notes;
+report::notes notes_on(const std::vector<engine::tensor_ref>& tensors) {
+    report::notes notes;
     base::view_map<int> names;
     std::size_t repeated = 0;
     std::string_view example;
@@ -194,11 +194,11 @@ std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors
     std::size_t remarks = 0;
     for (const engine::tensor_ref& t : tensors) {
         if (t.info().remark.empty() || ++remarks > remarks_shown) continue;
-        notes.push_back(fmt::format("- {}: {}", t.info().name, t.info().remark));
+        notes.push_back(report::item(fmt::format("{}: {}", t.info().name, t.info().remark)));
     }
     if (remarks > remarks_shown) {
-        notes.push_back(fmt::format("- and {} more; --json and --csv say it of every tensor",
-                                    remarks - remarks_shown));
+        notes.push_back(report::item(fmt::format(
+            "and {} more; --json and --csv say it of every tensor", remarks - remarks_shown)));
     }
     return notes;
 }

@@ -275,17 +275,20 @@ std::vector<report::section> demo_sections(const std::vector<std::vector<report:
     }
     report::section verdict{.heading = "Verdict"};
     verdict.notes = {
-        fmt::format("- Under floor the gradient is shorter than under rceil in {} of {} seeds: "
-                    "gain {:.3f} and {:.3f}{}.",
-                    shorter, demo_seeds, mean[0], mean[1],
-                    shorter == demo_seeds ? fmt::format(" (sign test p = {:.2g}, one comparison)",
-                                                        std::pow(2.0, 1.0 - demo_seeds))
-                                          : ""),
-        "- Why: gains of layer norms begin in [0.9, 0.99). Floor clamps them to 0.875 in E4M3, "
-        "which shortens what they multiply; rceil clamps nothing.",
-        fmt::format("- Mean loss of the last step: {:.4f} and {:.4f}. mx cluster and mx watch find "
-                    "such gains.",
-                    loss[0], loss[1])};
+        report::item(fmt::format(
+            "Under floor the gradient is shorter than under rceil in {} of {} seeds: "
+            "gain {:.3f} and {:.3f}{}.",
+            shorter, demo_seeds, mean[0], mean[1],
+            shorter == demo_seeds ? fmt::format(" (sign test p = {:.2g}, one comparison)",
+                                                std::pow(2.0, 1.0 - demo_seeds))
+                                  : "")),
+        report::item(
+            "Why: gains of layer norms begin in [0.9, 0.99). Floor clamps them to 0.875 in E4M3, "
+            "which shortens what they multiply; rceil clamps nothing."),
+        report::item(fmt::format(
+            "Mean loss of the last step: {:.4f} and {:.4f}. mx cluster and mx watch find "
+            "such gains.",
+            loss[0], loss[1]))};
     return {std::move(verdict), std::move(table)};
 }
 
@@ -348,8 +351,7 @@ class progress_line {
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), last_ = start_;
 };
 
-report::document document_of(const std::vector<report::record>& rows,
-                             const std::vector<std::string>& notes) {
+report::document document_of(const std::vector<report::record>& rows, const report::notes& notes) {
     report::document d;
     d.title = "Training runs";
     d.head = pages::document_head("mx.train/1");
@@ -604,7 +606,7 @@ int run_train(const train_options& o) {
     if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
     const bool jumps =
         std::ranges::all_of(rules, [](auto by) { return by == lab::instability_rule::kind::jump; });
-    std::vector<std::string> notes{
+    report::notes notes{
         jumps ? "Unstable: a loss above 10 times the median of the 100 before it, after 20 steps."
               : "Unstable: most of 20 losses 3 deviations and 5 % above the median of the 100 "
                 "before, "
@@ -613,16 +615,16 @@ int run_train(const train_options& o) {
         return report::number_of(r, "rise_at_end").value_or(0) > lab::instability_rule().margin;
     });
     if (high > 0) {
-        notes.push_back(fmt::format(
-            "- {} of {} runs end above their least loss: the mean of the last tenth by more than "
+        notes.push_back(report::item(fmt::format(
+            "{} of {} runs end above their least loss: the mean of the last tenth by more than "
             "10 %.",
-            high, rows.size()));
+            high, rows.size())));
     }
     if (!o.folder.empty() && !o.demo) {
         notes.push_back(
-            fmt::format("- written to {}: run.json, checkpoints; go on with mx train "
-                        "--resume {} --steps N",
-                        o.folder, o.folder));
+            report::item(fmt::format("written to {}: run.json, checkpoints; go on with mx train "
+                                     "--resume {} --steps N",
+                                     o.folder, o.folder)));
     }
     report::document d = document_of(rows, notes);
     if (o.demo) {

@@ -119,12 +119,11 @@ constexpr std::array placed_difference_members = std::to_array<report::declared<
 });
 
 // "mma/x.safetensors: best fit MODEL, 3 of 18432 outputs differ (as few: MODEL, MODEL)".
-std::string fit_text(const verification& v) {
+report::note fit_note(const verification& v) {
     const model_fit& f = *v.fit;
-    std::string text = fmt::format("- best fit of {}: {}, {} of {} outputs differ", v.file, f.model,
-                                   f.differences, f.compared);
-    if (f.equally.empty()) return text;
-    return text + fmt::format(" (as few: {})", base::joined(f.equally, " ; "));
+    return report::item(fmt::format(
+        "best fit of {}: {}, {} of {} outputs differ{}", v.file, f.model, f.differences, f.compared,
+        f.equally.empty() ? "" : fmt::format(" (as few: {})", base::joined(f.equally, " ; "))));
 }
 
 // "12" or "12 (block 0, 12)" for the table.
@@ -166,15 +165,15 @@ constexpr std::array verified_total_members = std::to_array<report::declared<ver
 });
 
 // The reasons for skipped values, over all files.
-std::vector<std::string> notes_of(const std::vector<verification>& files, const totals& t) {
-    std::vector<std::string> notes{fmt::format(
+report::notes notes_of(const std::vector<verification>& files, const totals& t) {
+    report::notes notes{fmt::format(
         "{} values of {} compared: {}.", report::grouped(static_cast<std::int64_t>(t.compared)),
         files.size() == 1 ? "one file" : fmt::format("{} files", files.size()),
         t.differences == 0 ? std::string("all are equal")
                            : fmt::format("{} differ", t.differences))};
     std::vector<skipped_values> all;
     for (const verification& v : files) {
-        if (v.fit) notes.push_back(fit_text(v));
+        if (v.fit) notes.push_back(fit_note(v));
         for (const skipped_values& s : v.skipped) {
             auto same =
                 std::ranges::find_if(all, [&](const auto& a) { return a.reason == s.reason; });
@@ -187,8 +186,8 @@ std::vector<std::string> notes_of(const std::vector<verification>& files, const 
         }
     }
     for (const skipped_values& s : all) {
-        notes.push_back(
-            fmt::format("- skipped: {} ({} places, {} values)", s.reason, s.places, s.values));
+        notes.push_back(report::item(
+            fmt::format("skipped: {} ({} places, {} values)", s.reason, s.places, s.values)));
     }
     return notes;
 }
@@ -223,8 +222,8 @@ void note_missing_parts(report::document& d, const std::vector<std::string>& pat
         const std::size_t count = parts_not_recorded(path);
         if (count == 0) continue;
         d.sections.front().notes.push_back(
-            fmt::format("- not recorded in {}: {}, its manifest says why", path,
-                        count == 1 ? "one part" : fmt::format("{} parts", count)));
+            report::item(fmt::format("not recorded in {}: {}, its manifest says why", path,
+                                     count == 1 ? "one part" : fmt::format("{} parts", count))));
     }
 }
 

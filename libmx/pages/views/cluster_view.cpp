@@ -124,31 +124,32 @@ std::string nearest_text(const cluster::recipe_summary& h, const codec::recipe& 
 
 // What the findings do not cover: norms stored as gamma - 1, and tensors that could not be judged
 // or were left out.
-std::vector<std::string> caveats(const cluster_report& report, const analysis_request& request) {
-    std::vector<std::string> notes;
+report::notes caveats(const cluster_report& report, const analysis_request& request) {
+    report::notes notes;
     const cluster::norm_centres& n = report.norms;
     if (request.norm_bias == 0 && n.look_like_gamma_minus_one()) {
         const bool one = n.around_zero.size() == 1;
-        notes.push_back(fmt::format(
-            "- {} of {} ({}{}) {} around 0 instead of 1, like gamma - 1: models that store norms "
+        notes.push_back(report::item(fmt::format(
+            "{} of {} ({}{}) {} around 0 instead of 1, like gamma - 1: models that store norms "
             "like this add 1 when they run. Rerun with --norm-bias 1 to measure the actual gains.",
             n.around_zero.size(), plural(n.norms, "norm tensor"), n.around_zero.front(),
-            one ? "" : ", ...", one ? "lies" : "lie"));
+            one ? "" : ", ...", one ? "lies" : "lie")));
     }
     std::set<std::string> tensors;
     for (const cluster::unjudged_tensor& u : report.unjudged) tensors.insert(u.tensor);
     if (!tensors.empty()) {
-        notes.push_back(
-            fmt::format("- {} could not be judged, because none of {} blocks has two non-zero "
+        notes.push_back(report::item(
+            fmt::format("{} could not be judged, because none of {} blocks has two non-zero "
                         "elements ({}{}): axis=flat, as in -r {},axis=flat, uses blocks of the "
                         "flattened tensor instead.",
                         plural(tensors.size(), "tensor"), tensors.size() == 1 ? "its" : "their",
                         report.unjudged.front().tensor, tensors.size() == 1 ? "" : ", ...",
-                        report.unjudged.front().recipe));
+                        report.unjudged.front().recipe)));
     }
     for (const engine::skipped_tensor& s : report.skipped) {
-        notes.push_back(fmt::format("- Left out: {}{}{}: {}", s.tensor,
-                                    s.recipe.empty() ? "" : " under ", s.recipe, s.reason));
+        notes.push_back(
+            report::item(fmt::format("Left out: {}{}{}: {}", s.tensor,
+                                     s.recipe.empty() ? "" : " under ", s.recipe, s.reason)));
     }
     return notes;
 }
@@ -208,7 +209,7 @@ report::section findings_section(const cluster_report& report, const analysis_re
                            : "Nothing to judge: no block has two finite, non-zero elements";
         for (std::size_t r = 0; r < request.recipes.size(); ++r) {
             std::string text = nearest_text(report.summaries[r], request.recipes[r]);
-            if (!text.empty()) s.notes.push_back("- " + text);
+            if (!text.empty()) s.notes.push_back(report::item(text));
         }
         return s;
     }
@@ -217,7 +218,8 @@ report::section findings_section(const cluster_report& report, const analysis_re
         s.heading += fmt::format("; the {} worst of {} findings (--all: every one)", shown.size(),
                                  report.findings.size());
     }
-    for (const named_finding& n : shown) s.notes.push_back("- " + finding_text(*n.f, n.name));
+    for (const named_finding& n : shown)
+        s.notes.push_back(report::item(finding_text(*n.f, n.name)));
     return s;
 }
 

@@ -89,7 +89,7 @@ std::string lead_text(const standing& a, const standing& b, const std::string& s
 
 std::string class_text(const sweep_plan& plan, const comparison& c, const bits_class& k) {
     const standing& best = c.overall.cells[k.best];
-    std::string text = fmt::format("- {} bits: {}", bits_text(k), plan.cells[best.cell].name);
+    std::string text = fmt::format("{} bits: {}", bits_text(k), plan.cells[best.cell].name);
     if (best.exact) text += ", exact";
     if (best.sqnr_db) text += fmt::format(", {} dB", report::fixed_text(best.sqnr_db->mean, 2));
     if (k.best == k.second || !best.rmse_ratio) return text + ".";
@@ -99,60 +99,58 @@ std::string class_text(const sweep_plan& plan, const comparison& c, const bits_c
 }
 
 // Pairs of neighbours that the seeds do not separate: the first and second of each class.
-void add_interval_warnings(const sweep_plan& plan, const comparison& c,
-                           std::vector<std::string>& notes) {
+void add_interval_warnings(const sweep_plan& plan, const comparison& c, report::notes& notes) {
     for (const bits_class& k : c.classes) {
         const standing& a = c.overall.cells[k.best];
         const standing& b = c.overall.cells[k.second];
         if (k.best == k.second || !within_interval(a, b)) continue;
-        notes.push_back(fmt::format(
-            "- {} and {} are closer than the interval of their seeds; more seeds (--draws) may "
+        notes.push_back(report::item(fmt::format(
+            "{} and {} are closer than the interval of their seeds; more seeds (--draws) may "
             "reverse the order.",
-            plan.cells[a.cell].name, plan.cells[b.cell].name));
+            plan.cells[a.cell].name, plan.cells[b.cell].name)));
     }
 }
 
-void add_phase_warnings(const sweep_plan& plan, const comparison& c,
-                        std::vector<std::string>& notes) {
+void add_phase_warnings(const sweep_plan& plan, const comparison& c, report::notes& notes) {
     for (const phase_group& g : c.phases) {
         if (!g.contest || !g.contest->within_swing()) continue;
-        notes.push_back(fmt::format(
-            "- {}{}.",
+        notes.push_back(report::item(fmt::format(
+            "{}{}.",
             g.name.empty() ? std::string() : fmt::format("Among the rules of {}, ", g.name),
             phase_sentence(*g.contest, plan.cells[g.contest->best].name,
-                           plan.cells[g.contest->second].name)));
+                           plan.cells[g.contest->second].name))));
     }
 }
 
 // The tensors that the ranking excludes.
-void add_coverage(const sweep_plan& plan, const comparison& c, std::vector<std::string>& notes) {
+void add_coverage(const sweep_plan& plan, const comparison& c, report::notes& notes) {
     const common_tensors& over = c.overall.over;
     const bool one = over.not_everywhere == 1;
     if (const std::size_t others = c.table.tensors.size() - c.tensors.size(); others > 0) {
-        notes.push_back(fmt::format(
-            "- Not ranked: {}, not operands of products; the table by role has them (--role, "
+        notes.push_back(report::item(fmt::format(
+            "Not ranked: {}, not operands of products; the table by role has them (--role, "
             "--tensor: rank those chosen).",
-            plural(others, "tensor")));
+            plural(others, "tensor"))));
     }
     if (over.not_everywhere > 0) {
-        notes.push_back(fmt::format(
-            "- {} {} no figure under some of the cells and {} left out of the ranking, which is "
+        notes.push_back(report::item(fmt::format(
+            "{} {} no figure under some of the cells and {} left out of the ranking, which is "
             "over the same tensors for every cell.",
-            plural(over.not_everywhere, "tensor"), one ? "has" : "have", one ? "is" : "are"));
+            plural(over.not_everywhere, "tensor"), one ? "has" : "have", one ? "is" : "are")));
     }
     if (over.uneven > 0) {
-        notes.push_back(fmt::format(
-            "- In {} the cells leave out different numbers of elements (NaN, Inf or scales beyond "
+        notes.push_back(report::item(fmt::format(
+            "In {} the cells leave out different numbers of elements (NaN, Inf or scales beyond "
             "their range); errors there are over different elements.",
-            plural(over.uneven, "tensor")));
+            plural(over.uneven, "tensor"))));
     }
     std::vector<std::string> without;
     for (const standing& s : c.overall.cells) {
         if (s.tensors == 0) without.push_back(plan.cells[s.cell].name);
     }
     if (!without.empty() && without.size() < c.overall.cells.size()) {
-        notes.push_back(
-            fmt::format("- Without a figure for any tensor: {}.", base::joined(without, ", ")));
+        notes.push_back(report::item(
+            fmt::format("Without a figure for any tensor: {}.", base::joined(without, ", "))));
     }
     tensor_remarks remarks;
     for (std::size_t t = 0; t < c.table.tensors.size(); ++t) {
@@ -165,8 +163,8 @@ void add_coverage(const sweep_plan& plan, const comparison& c, std::vector<std::
 
 std::string bits_text(const bits_class& k) { return fmt::format("{} to {}", k.bits, k.bits + 1); }
 
-std::vector<std::string> compare_verdict(const sweep_plan& plan, const comparison& c) {
-    std::vector<std::string> notes;
+report::notes compare_verdict(const sweep_plan& plan, const comparison& c) {
+    report::notes notes;
     if (c.overall.cells.empty()) return notes;
     if (c.overall.contests == 0) {
         add_coverage(plan, c, notes);
@@ -174,7 +172,7 @@ std::vector<std::string> compare_verdict(const sweep_plan& plan, const compariso
     }
     if (std::string text = winner_text(plan, c); !text.empty()) notes.push_back(std::move(text));
     if (c.classes.size() > 1) {
-        for (const bits_class& k : c.classes) notes.push_back(class_text(plan, c, k));
+        for (const bits_class& k : c.classes) notes.push_back(report::item(class_text(plan, c, k)));
     }
     add_interval_warnings(plan, c, notes);
     add_phase_warnings(plan, c, notes);

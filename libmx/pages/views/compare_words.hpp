@@ -3,8 +3,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "libmx/report/document.hpp"
 #include "libmx/studies/compare/comparison.hpp"
 
 namespace mx::pages {
@@ -12,8 +12,6 @@ namespace mx::pages {
 /// "4 to 5": the bits per element of a class.
 std::string bits_text(const compare::bits_class& k);
 
-/// Paragraphs and list items ("- ...").
-std::vector<std::string> compare_verdict(const compare::sweep_plan& plan,
-                                         const compare::comparison& c);
+report::notes compare_verdict(const compare::sweep_plan& plan, const compare::comparison& c);
 
 }  // namespace mx::pages

@@ -128,11 +128,11 @@ section finding_section(const document_parts& d, const view_options& o) {
     const std::size_t shown =
         o.all || o.page ? findings.size() : std::min(findings_shown, findings.size());
     for (std::size_t i = 0; i < shown; ++i) {
-        s.notes.push_back("- " + text_of(findings[i], "finding"));
+        s.notes.push_back(report::item(text_of(findings[i], "finding")));
     }
     if (shown < findings.size()) {
         s.notes.push_back(
-            fmt::format("- and {} more (--all: every one).", findings.size() - shown));
+            report::item(fmt::format("and {} more (--all: every one).", findings.size() - shown)));
     }
     if (!findings.empty()) {
         s.notes.push_back(

@@ -70,7 +70,7 @@ void add_sections(report::document& d, section verdict, const document_parts& of
 
 }  // namespace
 
-void finish_document(report::document& d, std::vector<std::string> verdict, const view_options& o) {
+void finish_document(report::document& d, report::notes verdict, const view_options& o) {
     d.tail.emplace_back("verdict", verdict_lines(verdict));
     add_sections(d, {.heading = verdict_heading, .notes = std::move(verdict)},
                  {d.head, d.results, d.tail}, o);

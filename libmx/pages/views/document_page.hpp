@@ -14,8 +14,7 @@ namespace mx::pages {
 
 /// Ends a document whose schema has a view: `verdict`, notes of a section, becomes the member
 /// `verdict` of its tail and a section, which the view follows.
-void finish_document(report::document& d, std::vector<std::string> verdict,
-                     const view_options& o = {});
+void finish_document(report::document& d, report::notes verdict, const view_options& o = {});
 
 /// The page of a document, identified by the member `schema` of its head: the verdict, then the
 /// view with its figures. nullopt for schemas without a view.

@@ -3,12 +3,17 @@
 
 namespace mx::pages {
 
-report::list verdict_lines(const std::vector<std::string>& notes) {
-    report::list lines;
-    for (const std::string& note : notes) {
-        lines.emplace_back(note.starts_with("- ") ? note.substr(2) : note);
-    }
-    return lines;
+namespace {
+
+// A command among the sentences.
+constexpr std::string_view prompt = "$ ";
+
+}  // namespace
+
+report::list verdict_lines(const report::notes& notes) {
+    return report::to_list(notes, [](const report::note& n) {
+        return std::string(n.is == report::note::kind::command ? prompt : "") + n.text;
+    });
 }
 
 report::section verdict_of(const report::record& tail) {
@@ -18,7 +23,8 @@ report::section verdict_of(const report::record& tail) {
     for (const report::value& v : *lines) {
         const auto* line = std::get_if<std::string>(&v);
         if (line == nullptr) continue;
-        s.notes.push_back(line->starts_with("$ ") ? *line : "- " + *line);
+        s.notes.push_back(line->starts_with(prompt) ? report::command(line->substr(prompt.size()))
+                                                    : report::item(*line));
     }
     return s;
 }

@@ -22,8 +22,8 @@ using report::records_in;
 
 inline constexpr const char* verdict_heading = "Verdict";
 /// The notes of a verdict as the member `verdict` of a document's tail.
-report::list verdict_lines(const std::vector<std::string>& notes);
-/// The section of the member `verdict`.
+report::list verdict_lines(const report::notes& notes);
+/// The section of the member `verdict`, a list.
 report::section verdict_of(const report::record& tail);
 
 }  // namespace mx::pages

@@ -49,7 +49,7 @@ std::string cost_of(const record& r) {
 
 // The recipes whose perplexity is within 1 % of the model's by two standard errors, and the one of
 // them with the fewest bits.
-std::string within_a_percent(const std::vector<const record*>& order) {
+report::note within_a_percent(const std::vector<const record*>& order) {
     std::vector<std::string> close;
     const record* smallest = nullptr;
     for (const record* r : order) {
@@ -62,36 +62,37 @@ std::string within_a_percent(const std::vector<const record*>& order) {
         }
     }
     if (close.empty()) {
-        return "- None is within 1 % of the model's perplexity by two standard errors of these "
-               "tokens.";
+        return report::item(
+            "None is within 1 % of the model's perplexity by two standard errors of these "
+            "tokens.");
     }
     const std::string bits = significant_text(figure_of(*smallest, "bits_per_weight"), 3);
-    return fmt::format(
-        "- Within 1 % of the model's perplexity, by two standard errors: {}{}", base::listed(close),
+    return report::item(fmt::format(
+        "Within 1 % of the model's perplexity, by two standard errors: {}{}", base::listed(close),
         close.size() == 1 ? fmt::format(", {} bits a parameter.", bits)
                           : fmt::format("; {} takes the fewest bits, {} a parameter.",
-                                        text_of(*smallest, "recipe"), bits));
+                                        text_of(*smallest, "recipe"), bits)));
 }
 
 // What the least and the largest divergence are; `order`: by divergence.
-std::string least_and_most(const std::vector<const record*>& order) {
+report::note least_and_most(const std::vector<const record*>& order) {
     const record& least = *order.front();
     const record& most = *order.back();
     if (order.size() == 1)
-        return fmt::format("- {}: {}.", text_of(least, "recipe"), cost_of(least));
+        return report::item(fmt::format("{}: {}.", text_of(least, "recipe"), cost_of(least)));
     std::vector<std::string> ties;
     for (const record* r : order) {
         if (r != &least && says(*r, "ties_with_least")) ties.push_back(text_of(*r, "recipe"));
     }
-    return fmt::format(
-        "- Least: {}: {}{}. Most: {}: {}.", text_of(least, "recipe"), cost_of(least),
+    return report::item(fmt::format(
+        "Least: {}: {}{}. Most: {}: {}.", text_of(least, "recipe"), cost_of(least),
         ties.empty() ? "" : fmt::format(", not to be told apart from {}", base::listed(ties)),
-        text_of(most, "recipe"), cost_of(most));
+        text_of(most, "recipe"), cost_of(most)));
 }
 
 // "Under nvfp4, A costs most when quantized alone (0.0339 of 0.195 nats); leaving B as it is saves
 // most (0.0607)."
-std::vector<std::string> costly_parts(const document_parts& d) {
+report::notes costly_parts(const document_parts& d) {
     struct extremes {
         record costly, saving;
     };
@@ -107,14 +108,14 @@ std::vector<std::string> costly_parts(const document_parts& d) {
         if (only(p) > only(e.costly)) e.costly = p;
         if (saved(p) > saved(e.saving)) e.saving = p;
     }
-    std::vector<std::string> lines;
+    report::notes lines;
     for (const auto& [recipe, e] : of) {
-        lines.push_back(fmt::format(
-            "- Under {}, {} costs most when quantized alone ({} of {} nats); leaving {} as it is "
+        lines.push_back(report::item(fmt::format(
+            "Under {}, {} costs most when quantized alone ({} of {} nats); leaving {} as it is "
             "saves most ({}).",
             recipe, text_of(e.costly, "part"), significant_text(only(e.costly), 3),
             significant_text(figure_of(e.costly, "all_kld"), 3), text_of(e.saving, "part"),
-            significant_text(saved(e.saving), 3)));
+            significant_text(saved(e.saving), 3))));
     }
     return lines;
 }
@@ -139,17 +140,17 @@ void add_trade(section& to, const document_parts& d) {
 
 section answer_of_evaluation(const document_parts& d) {
     section s{.heading = verdict_heading};
-    s.notes.push_back(fmt::format("- As it is: perplexity {} over {} tokens of {}.",
-                                  significant_text(figure_of(d.head, "perplexity"), 5),
-                                  report::whole(figure_of(d.head, "scored")),
-                                  text_of(d.head, "text")));
+    s.notes.push_back(report::item(fmt::format("As it is: perplexity {} over {} tokens of {}.",
+                                               significant_text(figure_of(d.head, "perplexity"), 5),
+                                               report::whole(figure_of(d.head, "scored")),
+                                               text_of(d.head, "text"))));
     if (const auto* parts = report::member<report::list>(d.tail, "left_out")) {
         std::vector<std::string> names;
         for (const report::value& v : *parts) {
             if (const auto* name = std::get_if<std::string>(&v)) names.push_back(*name);
         }
-        s.notes.push_back(
-            fmt::format("- Left out, because text does not reach it: {}.", fmt::join(names, ", ")));
+        s.notes.push_back(report::item(
+            fmt::format("Left out, because text does not reach it: {}.", fmt::join(names, ", "))));
     }
     const std::vector<record> results(d.results.begin(), d.results.end());
     std::vector<const record*> order;

@@ -86,7 +86,7 @@ constexpr std::size_t columns_per_table = 12;
 template <typename At>
 void add_matrix(std::vector<report::section>& sections, const std::string& heading, cell kind,
                 int digits, const std::vector<std::size_t>& shown, bool triangle, const At& at,
-                std::vector<std::string> notes) {
+                report::notes notes) {
     const std::size_t n = shown.size();
     const std::size_t columns = triangle ? n - 1 : n;
     for (std::size_t from = 0; from < columns; from += columns_per_table) {
@@ -454,9 +454,10 @@ report::section origin_section(const std::string& kind,
         }
         s.rows.push_back(std::move(r));
     }
-    verdict.notes.push_back(fmt::format("- {}: {}", what, origin_sentence(lines, results)));
+    verdict.notes.push_back(
+        report::item(fmt::format("{}: {}", what, origin_sentence(lines, results))));
     if (const std::string order = order_note(results); !order.empty()) {
-        verdict.notes.push_back("- " + order);
+        verdict.notes.push_back(report::item(order));
     }
     const auto number = [](std::uint64_t n) {
         return report::grouped(static_cast<std::int64_t>(n));

@@ -551,8 +551,8 @@ std::vector<report::section> worst_blocks_sections(std::span<const tensor_view> 
         report::section& said = sections.emplace_back(summary(v));
         said.heading = "Blocks of " + v.tensor.info().name;
         said.folded = true;
-        said.notes.front() =
-            fmt::format("Under {}. {}", codec::to_string(v.recipe()), said.notes.front());
+        said.notes.front().text =
+            fmt::format("Under {}. {}", codec::to_string(v.recipe()), said.notes.front().text);
         add_maps(said, v, t);
         // Maps after the first are folded: they show other metrics than the page.
         bool first = true;
@@ -598,8 +598,8 @@ report::section worst_tensors_section(std::span<const tensor_view> views, std::s
         const tensor_view& v = views.front();
         s.notes.push_back("The blocks of one:");
         const io::tensor_info& info = v.tensor.info();
-        s.notes.push_back(
-            "$ " + policy::show_command(&by, info.file, info.name, codec::to_string(v.recipe())));
+        s.notes.push_back(report::command(
+            policy::show_command(&by, info.file, info.name, codec::to_string(v.recipe()))));
     }
     return s;
 }

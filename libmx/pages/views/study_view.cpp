@@ -191,7 +191,7 @@ std::vector<section> study_view(const document_parts& d, const view_options& o) 
         trained.notes = {
             fmt::format("{}. {}. {} runs.", text_of(d.head, "title"), text_of(d.head, "paper"),
                         report::whole(number_of(d.head, "runs").value_or(0))),
-            "$ " + text_of(d.head, "command")};
+            report::command(text_of(d.head, "command"))};
         add_gaps(d, answer, figures);
         add_errors(d, figures);
     }

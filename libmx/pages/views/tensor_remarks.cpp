@@ -39,32 +39,23 @@ void tensor_remarks::see(const analysis::result& r) {
     if (!dearest_ || r.bits_per_element > dearest_->bits_per_element) dearest_ = r;
 }
 
-std::vector<std::string> tensor_remarks::nan_scale_notes() const {
-    std::vector<std::string> notes;
+report::notes tensor_remarks::notes() const {
+    report::notes notes;
     for (const nan_scales& n : nan_scales_) {
-        notes.push_back(fmt::format(
-            "- {} turns {} of {} in {} into NaN ({}{}): the block maximum is so near the largest "
+        notes.push_back(report::item(fmt::format(
+            "{} turns {} of {} in {} into NaN ({}{}): the block maximum is so near the largest "
             "float32 that the scale overflows. They are in no figure.",
             n.recipe, report::grouped(static_cast<std::int64_t>(n.poisoned)),
             report::plural(n.elements, "element"), report::plural(n.tensors, "tensor"),
-            base::printable(n.first), n.tensors == 1 ? "" : ", ..."));
+            base::printable(n.first), n.tensors == 1 ? "" : ", ...")));
     }
-    return notes;
-}
-
-std::string tensor_remarks::short_block_note() const {
-    if (!dearest_) return {};
-    return fmt::format(
-        "- {} {} an axis shorter than the block, so scales need more bits: {} takes {:.2f} bits "
+    if (!dearest_) return notes;
+    notes.push_back(report::item(fmt::format(
+        "{} {} an axis shorter than the block, so scales need more bits: {} takes {:.2f} bits "
         "per element under {}.",
         report::plural(short_tensors_, "tensor"), short_tensors_ == 1 ? "has" : "have",
-        base::printable(dearest_->of->tensor), dearest_->bits_per_element, dearest_->under->name);
-}
-
-std::vector<std::string> tensor_remarks::notes() const {
-    std::vector<std::string> all = nan_scale_notes();
-    if (std::string note = short_block_note(); !note.empty()) all.push_back(std::move(note));
-    return all;
+        base::printable(dearest_->of->tensor), dearest_->bits_per_element, dearest_->under->name)));
+    return notes;
 }
 
 }  // namespace mx::pages

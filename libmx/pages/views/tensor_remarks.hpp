@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libmx/analysis/result.hpp"
+#include "libmx/report/document.hpp"
 
 namespace mx::pages {
 
@@ -19,17 +20,13 @@ class tensor_remarks {
     /// The results of a tensor must be consecutive.
     void see(const analysis::result& r);
 
-    /// The remarks as list items.
-    std::vector<std::string> notes() const;
+    /// An item per recipe under which tensors without NaN and Inf have poisoned elements (a block
+    /// maximum is so close to the largest float32 that the scale overflows), and one for the
+    /// tensors whose blocks are so short that scales weigh more. A tensor counts under its first
+    /// result.
+    report::notes notes() const;
 
   private:
-    // A sentence per recipe under which tensors without NaN and Inf have poisoned elements: a block
-    // maximum is so close to the largest float32 that the scale overflows.
-    std::vector<std::string> nan_scale_notes() const;
-    // Names the tensors whose blocks are so short that scales weigh more, and their cost; empty if
-    // there are none. A tensor counts under its first result.
-    std::string short_block_note() const;
-
     struct nan_scales {
         std::string recipe, first;
         std::uint64_t tensors = 0, poisoned = 0, elements = 0;

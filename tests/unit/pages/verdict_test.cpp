@@ -177,8 +177,8 @@ TEST_CASE("a planted projection leads the risks; norms, biases, routers and buff
     CHECK(pages::verdict_line(m).find("worst: " + planted) != std::string::npos);
     const auto sections = pages::verdict_sections(m, {});
     REQUIRE(sections.size() >= 3);
-    CHECK(sections[2].notes.front().rfind("- " + planted + " has 100 % of its blocks saturated",
-                                          0) == 0);
+    CHECK(sections[2].notes.front().text.rfind(planted + " has 100 % of its blocks saturated", 0) ==
+          0);
 }
 
 TEST_CASE("tensors without whole blocks are kept, and the page says what padding would change") {
@@ -189,10 +189,11 @@ TEST_CASE("tensors without whole blocks are kept, and the page says what padding
     CHECK(decision_on(m, "b.weight").recipe == policy::keep_choice);
     CHECK(decision_on(m, "b.weight").reason.find("padded to 192") != std::string::npos);
     const auto sections = pages::verdict_sections(m, {});
-    const std::vector<std::string>& words = sections[0].notes;
-    CHECK(words[0].find("- mxfp8:scale=rceil for 1 of 2 weight tensors: ") == 0);
+    std::vector<std::string> words;
+    for (const report::note& n : sections[0].notes) words.push_back(n.text);
+    CHECK(words[0].find("mxfp8:scale=rceil for 1 of 2 weight tensors: ") == 0);
     CHECK(words[1] ==
-          "- Keep 1 operand as stored (72.88 % of the bytes): K = 172 is not a multiple of the "
+          "Keep 1 operand as stored (72.88 % of the bytes): K = 172 is not a multiple of the "
           "block.");
     // The reason is stated once, in the table.
     REQUIRE(sections[1].rows.size() == 2);

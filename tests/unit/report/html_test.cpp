@@ -123,7 +123,7 @@ TEST_CASE("Sections become tables, paragraphs and lists") {
         {{"name", std::string("z")}, {"share", std::monostate{}}, {"kind", std::string("k1")}},
         {{"name", std::string("w")}, {"share", 1.0}, {"kind", std::string("k2")}}};
     s.group_field = "kind";
-    s.notes = {"before", "- one", "- two", "after"};
+    s.notes = {"before", item("one"), item("two"), "after"};
     const std::string page = page_of(with_section(s));
     CHECK(has(page, "<section id=\"head-foot\">"));
     CHECK(has(page, "<h2>Head &amp; foot "));

@@ -38,7 +38,7 @@ TEST_CASE("A coloured table is the plain one with headings, verdicts and risks m
     table.add("safe", "broken", 12);
     section risks{"Largest risks"};
     risks.warns = true;
-    risks.notes = {"- one", "two"};
+    risks.notes = {item("one"), "two"};
     d.sections = {table, risks};
     CHECK(written(write_colored_table, d) ==
           "\x1b[1mRules\x1b[0m\n\n"
@@ -124,7 +124,7 @@ TEST_CASE("Names that are not UTF-8 or drive a terminal are made harmless") {
     d.sections.push_back({{}, {{"name", "name", cell::name}}, {{{"name", bad}}}, {}, {}});
     // Also where a name is not a cell: in headings, notes and titles of columns.
     document around = with_record({{bad, std::string("x")}});
-    around.sections.push_back({bad, {}, {}, {}, {bad, "- " + bad}});
+    around.sections.push_back({bad, {}, {}, {}, {bad, item(bad)}});
     for (const auto write : {write_table, write_markdown, write_csv}) {
         const std::string text = written(write, around);
         for (const char* harmful : {"\xff", "\x1b", "\xc2\x9b", "\x7f", "\xe2\x80\xae", "m\n"}) {
@@ -159,7 +159,7 @@ TEST_CASE("Markdown escapes cells and keeps names in full") {
                           {{"name", "the\nname", cell::name}, {"share", "%", cell::share}},
                           {{{"name", name}, {"share", 0.5}}},
                           {},
-                          {"- one", "- two", "after"}});
+                          {item("one"), item("two"), "after"}});
     CHECK(written(write_markdown, d, 40) ==
           "## Head\n\n| the name | % |\n|---|---:|\n| `` blocks\\|0`x*" + std::string(200, 'n') +
               " `` | 50.00 |\n\n- one\n- two\n\nafter\n");

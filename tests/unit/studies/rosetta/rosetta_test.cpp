@@ -300,8 +300,8 @@ TEST_CASE("bytes whose halves are the other way round fit the original better so
             CHECK((row.codes_differ_swapped == 0) == swapped);
         }
         const auto notes = pages::origin_sections({result}).at(0).notes;
-        CHECK(std::ranges::any_of(notes, [](const std::string& n) {
-                  return n.find("with the first code of a byte in its high half, 0 codes") !=
+        CHECK(std::ranges::any_of(notes, [](const report::note& n) {
+                  return n.text.find("with the first code of a byte in its high half, 0 codes") !=
                          std::string::npos;
               }) == swapped);
     }
