@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "libmx/analysis/regret.hpp"
+#include "libmx/documents/compare_words.hpp"
 #include "libmx/documents/studies.hpp"
-#include "libmx/pages/views/compare_words.hpp"
 #include "libmx/pages/views/document_parts.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/policy/judge.hpp"
 #include "libmx/studies/compare/comparison.hpp"
 
@@ -106,13 +107,15 @@ measured compare(const compare_options& o, const run_environment& environment) {
     const auto c =
         std::make_shared<const comparison>(evaluate(plan, a, o.phase_sweep, ranked_of(o, m)));
 
-    d.sections = pages::compare_sections(plan, *c, a.skipped, o.view);
+    report::section said{.heading = pages::ranking_heading, .notes = compare_verdict(plan, *c)};
     d.tail = comparison_members(plan, *c);
     d.long_members.emplace_back("series",
                                 series_records(std::make_shared<const sweep_plan>(plan), c));
-    d.tail.emplace_back("verdict", pages::verdict_lines(pages::compare_verdict(plan, *c)));
+    d.tail.emplace_back("verdict", pages::verdict_lines(said.notes));
+    pages::put(d.sections, std::move(said));
     d.results = records_of(a.results);
-    return m.finish(std::move(d), a.results, a.skipped, a.sums, false);
+    return m.finish(std::move(d), a.results, a.skipped, a.sums, false,
+                    [&](const pages::result_set& of) { return pages::compare_view(of, o.view); });
 }
 
 }  // namespace mx::documents

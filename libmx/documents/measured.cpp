@@ -136,7 +136,8 @@ report::record measured_model::head() const {
 
 measured measured_model::finish(report::document d, const analysis::result_list& results,
                                 const std::vector<engine::skipped_tensor>& skipped,
-                                const analysis::distributions& sums, bool verdict_first) const {
+                                const analysis::distributions& sums, bool verdict_first,
+                                const view_function& view) const {
     d.head = head();
     d.tail.emplace_back("skipped", skipped_list(skipped));
     const std::vector<std::string> remarks = engine::remarks_on(opened.tensors);
@@ -151,12 +152,16 @@ measured measured_model::finish(report::document d, const analysis::result_list&
     }
     if (request.distributions) d.tail.emplace_back("distributions", sums.members());
     measured m{std::move(d), {}};
+    pages::result_set set{"", &m.document.head, &results, &m.document.tail};
+    for (const auto& [name, records] : m.document.long_members) {
+        if (name == "series") set.series = &records;
+    }
+    if (view) std::ranges::move(view(set), std::back_inserter(m.document.sections));
     if (!remarks.empty()) {
         m.document.sections.push_back(
             {.heading = "Remarks on the files", .notes{remarks.begin(), remarks.end()}});
     }
     if (!options.page && !verdict_first && !options.summary) return m;
-    const pages::result_set set{"", &m.document.head, &results, &m.document.tail};
     m.review = review_of({&set, 1}, options.judging, options.page);
     if (options.page) pages::add_blocks(m.review, blocks_of(m.review, *this));
     if (verdict_first) {

@@ -54,11 +54,13 @@ struct measured_model {
     /// Whether only a part is measured: sections and statements about all tensors are left out.
     bool is_part() const { return documents::is_part(request.partial); }
 
-    /// Completes `d` with its head, what was skipped and the distributions. With `verdict_first`
-    /// the sections begin with the verdict.
+    using view_function = std::function<std::vector<report::section>(const pages::result_set&)>;
+    /// Completes `d` with its head, what was skipped and the distributions, and then with the
+    /// sections of `view`. With `verdict_first` the sections begin with the verdict.
     measured finish(report::document d, const analysis::result_list& results,
                     const std::vector<engine::skipped_tensor>& skipped,
-                    const analysis::distributions& sums, bool verdict_first) const;
+                    const analysis::distributions& sums, bool verdict_first,
+                    const view_function& view = {}) const;
 
     const char* command;  ///< "analyze": of the document's head
     const measuring_options& options;

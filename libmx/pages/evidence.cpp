@@ -184,10 +184,6 @@ class gathering {
             out_.dumps.push_back(series_of(*s.head, *s.tail));
             return;
         }
-        if (report::find(*s.tail, "findings") != nullptr) {
-            out_.examined = true;
-            collect(*s.tail, "findings", out_.findings);
-        }
         const auto* of = report::member<report::record>(*s.tail, "distributions");
         if (of == nullptr) return;
         collect(*of, "sums", out_.sums);

@@ -46,8 +46,6 @@ struct evidence {
     std::vector<const report::record*> norms;
     std::int64_t norms_left_out = 0;
     std::vector<dump_series> dumps;
-    std::vector<const report::record*> findings;  ///< of mx cluster
-    bool examined = false;                        ///< there is a document of mx cluster
     std::int64_t repeated = 0;  ///< results that were there before; the first counts
     std::int64_t measured = 0;  ///< results in all
 

@@ -17,6 +17,9 @@
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/verdict.hpp"
+#include "libmx/pages/views/cluster_view.hpp"
+#include "libmx/pages/views/compare_view.hpp"
+#include "libmx/pages/views/document_parts.hpp"
 #include "libmx/pages/views/show_view.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/views/words.hpp"
@@ -297,6 +300,19 @@ constexpr std::array review_members = std::to_array<report::declared<reviewed>>(
      [](auto& r) { return r.repeat.empty() ? report::value() : report::value(r.repeat); }},
 });
 
+// What mx compare and mx cluster say of a set, and their tables.
+std::vector<report::section> own_sections(const result_set& s) {
+    std::vector<report::section> all;
+    if (is_comparison(s)) {
+        report::section said = verdict_of(*s.tail);
+        said.heading = ranking_heading;
+        all.push_back(std::move(said));
+    }
+    std::ranges::move(compare_view(s), std::back_inserter(all));
+    std::ranges::move(cluster_view(s), std::back_inserter(all));
+    return all;
+}
+
 }  // namespace
 
 report::document_schema report_schema() {
@@ -309,7 +325,7 @@ report::document_schema report_schema() {
 
 review make_review(std::span<const result_set> sets, const review_options& options,
                    bool with_page) {
-    constexpr std::uint64_t steps = 16;
+    constexpr std::uint64_t steps = 15;
     base::task making(with_page ? "making the page" : "judging", with_page ? steps : 2);
     const evidence e = gather(sets, with_page);
     making.step();
@@ -326,20 +342,21 @@ review make_review(std::span<const result_set> sets, const review_options& optio
     d.head = report::written(review_members, {e, m, context.repeat});
     d.results = decision_records(m);
     d.tail = verdict_members(m, context);
-    // The answer of the command that measured, and then what follows from its figures.
-    const bool compares = sets.size() == 1 && report::find(*sets[0].tail, "ranking") != nullptr;
-    const bool surveys = sets.size() == 1 && e.examined;
-    if (compares) d.sections = comparison_sections(sets);
-    if (surveys) {
-        std::vector<report::section> findings = finding_sections(e);
-        for (report::section& s : findings) {
-            d.sections.push_back(said_once(std::move(s)));
-        }
-    }
+    // The answer of the command that measured begins the page, with its figure; the tables behind
+    // it follow the verdict.
+    const bool compares = sets.size() == 1 && is_comparison(sets[0]);
+    const bool surveys = sets.size() == 1 && is_diagnosis(sets[0]);
+    std::vector<report::section> behind;
+    for (const result_set& s : sets) std::ranges::move(own_sections(s), std::back_inserter(behind));
+    const std::size_t leading = compares ? 2 : surveys ? 1 : 0;
+    const auto rest =
+        behind.begin() + static_cast<std::ptrdiff_t>(std::min(leading, behind.size()));
+    d.sections.assign(std::make_move_iterator(behind.begin()), std::make_move_iterator(rest));
+    behind.erase(behind.begin(), rest);
     d.sections.insert(d.sections.end(), out.first_screen.begin(), out.first_screen.end());
     if (surveys) {
         add_block_shares(e, d.sections.front());
-    } else if (compares && d.sections.size() > 1) {
+    } else if (compares) {
         add_pairs(e, d.sections.front());
         add_ratios(e, board_operands(e, m), report::text_of(*sets[0].tail, "baseline"),
                    d.sections[1]);
@@ -356,12 +373,11 @@ review make_review(std::span<const result_set> sets, const review_options& optio
         out.worst_at = d.sections.size();
         add(groups_section(e));
         add(candidates_section(m));
-        add(surveys ? std::vector<report::section>() : finding_sections(e));
     }
+    add(std::move(behind));
     add(steps_section(e.dumps));
     if (!m.tensors.empty() && !e.classes.empty()) {
         add(choices_section(e, choices_of(e, m)));
-        add(compares ? std::vector<report::section>() : comparison_sections(sets));
     }
     if (!e.classes.empty()) {
         add(layers_section(e));

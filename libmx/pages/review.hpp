@@ -7,21 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "libmx/analysis/result_list.hpp"
 #include "libmx/pages/verdict.hpp"
+#include "libmx/pages/views/result_set.hpp"
 #include "libmx/policy/judged_model.hpp"
 #include "libmx/report/document.hpp"
 #include "libmx/studies/show/tensor_view.hpp"
 
 namespace mx::pages {
-
-/// One document (schemas mx.analysis/1 and mx.diff/1), in memory or read from JSON. Non-owning.
-struct result_set {
-    std::string name;  ///< of its file, for messages
-    const report::record* head;
-    const analysis::result_list* results;  ///< of mx.analysis/1
-    const report::record* tail;
-};
 
 struct review_options {
     policy::basis judged_by;

@@ -17,8 +17,6 @@ namespace mx::pages {
 report::section tensors_section(const evidence& e, const std::vector<std::size_t>& worst_first);
 /// Records that several tensors share, with the worst tensor of each; largest difference first.
 report::section groups_section(const evidence& e);
-/// Findings of mx cluster, with their remedies.
-std::vector<report::section> finding_sections(const evidence& e);
 /// Inputs, recipes, and the meaning of their parts.
 std::vector<report::section> basis_sections(const evidence& e, const review_options& o);
 /// The metrics.
@@ -41,9 +39,6 @@ void add_block_shares(const evidence& e, report::section& to);
 /// Every tensor under its recommended recipe: its part of the error, and the effect of other
 /// recipes.
 report::section choices_section(const evidence& e, const chosen_cells& chosen);
-/// The results of mx compare from the tail of its document: ratios, wins, the best by role, and
-/// disagreements between scale rules. Empty for other documents.
-std::vector<report::section> comparison_sections(std::span<const result_set> sets);
 /// Errors layer by layer.
 report::section layers_section(const evidence& e);
 /// Bits and SQNR, with the recommended mixture; error and block size; sources of error; overflow

@@ -4,45 +4,50 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "libmx/codec/recipe.hpp"
 #include "libmx/engine/saturation_zone.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
+#include "libmx/studies/cluster/diagnose.hpp"
 
 namespace mx::pages {
 namespace {
 
-using analysis::analysis_request;
-using cluster::bad_block;
-using cluster::cluster_report;
-using cluster::defect;
-using cluster::finding;
 using report::cell;
 using report::plural;
+using report::record;
+using report::records_in;
+using report::section;
+using report::text_of;
+using report::value_of;
 
-std::string figure(const report::value& v) {
-    const auto* d = std::get_if<double>(&v);
-    return d == nullptr ? std::string("-") : report::significant_text(*d, 3);
+constexpr std::size_t listed_findings = 10, listed_groups = 10;
+
+// A finding, or a remedy that was tried.
+std::string figure(const record& of, const char* name) {
+    const auto x = report::number_of(of, name);
+    return x ? report::significant_text(*x, 3) : "-";
 }
 
 // The recipe with its scale rule, which is the subject of the sentence, even if the canonical
 // spelling omits it.
-std::string spelled(const codec::recipe& r) {
-    std::string text = codec::to_string(r);
-    if (text.find("scale=") != std::string::npos) return text;
-    const std::size_t end = text.find(':');
-    const std::string rest = end == std::string::npos ? "" : "," + text.substr(end + 1);
-    return fmt::format("{}:scale={}{}", text.substr(0, end), r.rule->name, rest);
+std::string spelled(const std::string& recipe) {
+    const codec::recipe r = codec::parse_recipe(recipe);
+    if (recipe.find("scale=") != std::string::npos) return recipe;
+    const std::size_t end = recipe.find(':');
+    const std::string rest = end == std::string::npos ? "" : "," + recipe.substr(end + 1);
+    return fmt::format("{}:scale={}{}", recipe.substr(0, end), r.rule->name, rest);
 }
 
-std::optional<engine::saturation_zone> zone_of(const codec::recipe& r) {
-    const auto judge = engine::block_judge::of(r);
+std::optional<engine::saturation_zone> zone_of(const std::string& recipe) {
+    const auto judge = engine::block_judge::of(codec::parse_recipe(recipe));
     return judge ? judge->zone() : std::nullopt;
 }
 
@@ -51,142 +56,142 @@ std::string interval(const engine::saturation_zone& z) {
     return fmt::format("{}{:.3g},{:.3g})*2^n", z.including ? '[' : '(', z.from, z.to);
 }
 
-std::string what_happens(const finding& f) {
-    switch (f.what) {
-        case defect::saturation: {
-            const auto zone = zone_of(f.recipe);
-            const std::string gain = figure(f.survey.saturated_block_gain);
-            if (!zone) return fmt::format("every value takes the largest code, a gain of {}", gain);
-            return fmt::format("every value in {} becomes {:.3g}*2^n, a gain of {}",
-                               interval(*zone), zone->becomes, gain);
-        }
-        case defect::death:
-            return "every value becomes 0";
-        case defect::collapse:
-            return "all values get the same magnitude";
+bool saturates(const record& f) { return text_of(f, "verdict") == "saturates"; }
+
+std::string what_happens(const record& f) {
+    if (saturates(f)) {
+        const auto zone = zone_of(text_of(f, "recipe"));
+        const std::string gain = figure(f, "saturated_block_gain");
+        if (!zone) return fmt::format("every value takes the largest code, a gain of {}", gain);
+        return fmt::format("every value in {} becomes {:.3g}*2^n, a gain of {}", interval(*zone),
+                           zone->becomes, gain);
     }
-    return {};
+    return text_of(f, "verdict") == "dies" ? "every value becomes 0"
+                                           : "all values get the same magnitude";
 }
 
 // "block 3: 0.86 to 0.998 become 0.875", for the worst block of the finding.
-std::string example(const finding& f) {
-    for (const bad_block& b : f.survey.worst) {
-        if (b.what != f.what || !b.becomes) continue;
-        if (b.least == b.largest) {
-            return fmt::format(" (block {}: {:.4g} becomes {:.4g})", b.index, b.least, *b.becomes);
+std::string example(const record& f) {
+    for (const record& b : records_in(f, "worst_blocks")) {
+        const auto becomes = report::number_of(b, "becomes");
+        if (text_of(b, "verdict") != text_of(f, "verdict") || !becomes) continue;
+        const double least = number_or(b, "min", 0), largest = number_or(b, "max", 0);
+        const std::uint64_t index = count_of(b, "block");
+        if (least == largest) {
+            return fmt::format(" (block {}: {:.4g} becomes {:.4g})", index, least, *becomes);
         }
-        return fmt::format(" (block {}: {:.4g} to {:.4g} become {:.4g})", b.index, b.least,
-                           b.largest, *b.becomes);
+        return fmt::format(" (block {}: {:.4g} to {:.4g} become {:.4g})", index, least, largest,
+                           *becomes);
     }
     return {};
 }
 
-std::string remedy(const finding& f) {
-    const cluster::measured_remedy& m = f.remedies[f.chosen];
-    if (m.recipe == engine::bf16_name) {
+std::string remedy(const record& f) {
+    if (text_of(f, "remedy") == engine::bf16_name) {
         return fmt::format("of the remedies tried only bf16 helps, with R-MSE {} instead of {}",
-                           figure(m.rmse), figure(f.survey.rmse));
+                           figure(f, "remedy_rmse"), figure(f, "rmse"));
     }
-    return fmt::format("{} brings R-MSE from {} to {}", m.change, figure(f.survey.rmse),
-                       figure(m.rmse));
+    std::string change;
+    for (const record& m : records_in(f, "remedies")) {
+        if (text_of(m, "recipe") == text_of(f, "remedy")) change = text_of(m, "change");
+    }
+    return fmt::format("{} brings R-MSE from {} to {}", change, figure(f, "rmse"),
+                       figure(f, "remedy_rmse"));
 }
 
 // "5 of 8 blocks saturate", "31 of 32 blocks saturate, 10 with elements beyond the largest value":
 // a block may take the largest code only without loss.
-std::string affected(const finding& f) {
-    const std::uint64_t defective = f.survey.defective[static_cast<std::size_t>(f.what)];
-    const cluster::defect_description& verb = cluster::description_of(f.what);
-    const bool more = f.what == defect::saturation && f.survey.saturated > defective;
-    const std::uint64_t blocks = more ? f.survey.saturated : defective;
+std::string affected(const record& f) {
+    const std::uint64_t defective = count_of(f, "ailing_blocks");
+    const bool more = saturates(f) && count_of(f, "saturated_blocks") > defective;
+    const std::uint64_t blocks = more ? count_of(f, "saturated_blocks") : defective;
+    const cluster::defect_description& verb = cluster::description_of(text_of(f, "verdict"));
     return fmt::format(
-        "{} of {} {}{}", blocks, plural(f.survey.eligible, "block"),
+        "{} of {} {}{}", blocks, plural(count_of(f, "eligible_blocks"), "block"),
         blocks == 1 ? verb.one : verb.many,
         more ? fmt::format(", {} with elements beyond the largest value", defective) : "");
 }
 
 // "norm.weight under mxfp8: 5 of 8 blocks saturate: every value in [0.844,1)*2^n becomes
 // 0.875*2^n, a gain of 0.93 (...); scale=rceil brings R-MSE from 0.066 to 0.011."
-std::string finding_text(const finding& f, const std::string& tensor) {
-    return fmt::format("{} under {}: {}: {}{}; {}.", tensor, spelled(f.recipe), affected(f),
-                       what_happens(f), example(f), remedy(f));
+std::string finding_text(const record& f, const std::string& tensor) {
+    return fmt::format("{} under {}: {}: {}{}; {}.", tensor, spelled(text_of(f, "recipe")),
+                       affected(f), what_happens(f), example(f), remedy(f));
 }
 
 // "Closest under mxfp8: block 3 of norm.weight, ..."; empty where no block was judged.
-std::string nearest_text(const cluster::recipe_summary& h, const codec::recipe& r) {
-    if (!h.nearest) return {};
-    const cluster::near_block& b = *h.nearest;
+std::string nearest_text(const record& health) {
+    const record* b = report::member<record>(health, "nearest");
+    if (b == nullptr) return {};
     return fmt::format(
         "Nearest to saturating under {}: block {} of {}, magnitudes {:.4g} to {:.4g}; its smallest "
         "is at {} % of the threshold.",
-        spelled(r), b.index, h.nearest_tensor, b.least, b.largest,
-        report::percent_text(b.nearness));
+        spelled(text_of(health, "recipe")), count_of(*b, "block"), text_of(*b, "tensor"),
+        number_or(*b, "min", 0), number_or(*b, "max", 0),
+        report::percent_text(number_or(*b, "nearness", 0)));
 }
 
 // What the findings do not cover: norms stored as gamma - 1, and tensors that could not be judged
 // or were left out.
-report::notes caveats(const cluster_report& report, const analysis_request& request) {
+report::notes caveats(const record& tail) {
     report::notes notes;
-    const cluster::norm_centres& n = report.norms;
-    if (request.norm_bias == 0 && n.look_like_gamma_minus_one()) {
-        const bool one = n.around_zero.size() == 1;
+    const bool* bias = report::member<bool>(tail, "needs_norm_bias");
+    const auto* around_zero = report::member<report::list>(tail, "norms_around_zero");
+    if (bias != nullptr && *bias && around_zero != nullptr && !around_zero->empty()) {
+        const bool one = around_zero->size() == 1;
+        const auto* first = std::get_if<std::string>(&around_zero->front());
         notes.push_back(report::item(fmt::format(
             "{} of {} ({}{}) {} around 0 instead of 1, like gamma - 1: models that store norms "
             "like this add 1 when they run. Rerun with --norm-bias 1 to measure the actual gains.",
-            n.around_zero.size(), plural(n.norms, "norm tensor"), n.around_zero.front(),
-            one ? "" : ", ...", one ? "lies" : "lie")));
+            around_zero->size(), plural(count_of(tail, "norms"), "norm tensor"),
+            first == nullptr ? "" : *first, one ? "" : ", ...", one ? "lies" : "lie")));
     }
     std::set<std::string> tensors;
-    for (const cluster::unjudged_tensor& u : report.unjudged) tensors.insert(u.tensor);
+    const std::vector<record> unjudged = records_in(tail, "unjudged");
+    for (const record& u : unjudged) tensors.insert(text_of(u, "tensor"));
     if (!tensors.empty()) {
         notes.push_back(report::item(
             fmt::format("{} could not be judged, because none of {} blocks has two non-zero "
                         "elements ({}{}): axis=flat, as in -r {},axis=flat, uses blocks of the "
                         "flattened tensor instead.",
                         plural(tensors.size(), "tensor"), tensors.size() == 1 ? "its" : "their",
-                        report.unjudged.front().tensor, tensors.size() == 1 ? "" : ", ...",
-                        report.unjudged.front().recipe)));
+                        text_of(unjudged.front(), "tensor"), tensors.size() == 1 ? "" : ", ...",
+                        text_of(unjudged.front(), "recipe"))));
     }
-    for (const engine::skipped_tensor& s : report.skipped) {
-        notes.push_back(
-            report::item(fmt::format("Left out: {}{}{}: {}", s.tensor,
-                                     s.recipe.empty() ? "" : " under ", s.recipe, s.reason)));
+    for (const record& s : records_in(tail, "skipped")) {
+        const std::string recipe = text_of(s, "recipe");
+        notes.push_back(report::item(fmt::format("Left out: {}{}{}: {}", text_of(s, "tensor"),
+                                                 recipe.empty() ? "" : " under ", recipe,
+                                                 text_of(s, "reason"))));
     }
     return notes;
 }
 
-constexpr std::size_t listed_findings = 10, listed_groups = 10;
-
-bool several_files(const cluster_report& report) {
-    const auto file = [](const finding& f) { return f.tensor.info().file; };
-    return std::ranges::any_of(report.findings, [&](const finding& f) {
-        return file(f) != file(report.findings.front());
-    });
-}
-
 // The findings to show, with the tensor's name and, if there are several files, its file.
 struct named_finding {
-    const finding* f;
+    record f;
     std::string name;
 };
 
-std::vector<named_finding> worst_of(const cluster_report& report, bool all) {
-    const std::size_t count =
-        all ? report.findings.size() : std::min(listed_findings, report.findings.size());
-    const bool files = several_files(report);
+std::vector<named_finding> worst_of(const std::vector<record>& findings, bool all) {
+    const std::size_t count = all ? findings.size() : std::min(listed_findings, findings.size());
+    const bool files = std::ranges::any_of(findings, [&](const record& f) {
+        return text_of(f, "file") != text_of(findings.front(), "file");
+    });
     std::vector<named_finding> worst;
     for (std::size_t i = 0; i < count; ++i) {
-        const finding& f = report.findings[i];
-        const io::tensor_info& info = f.tensor.info();
-        worst.push_back({&f, files ? fmt::format("{}: {}", info.file, info.name) : info.name});
+        const std::string name = text_of(findings[i], "tensor");
+        worst.push_back({findings[i],
+                         files ? fmt::format("{}: {}", text_of(findings[i], "file"), name) : name});
     }
     return worst;
 }
 
 // "2 tensors, all of them norms, have blocks that saturate, collapse or become zero".
-std::string danger_text(const cluster_report& report, const engine::role_finder& roles) {
-    std::map<std::pair<const io::reader*, std::size_t>, bool> norms;
-    for (const finding& f : report.findings) {
-        norms[{f.tensor.file, f.tensor.index}] = roles.role_of(f.tensor.info()) == "norm";
+std::string danger_text(const std::vector<record>& findings) {
+    std::map<std::pair<std::string, std::string>, bool> norms;
+    for (const record& f : findings) {
+        norms[{text_of(f, "file"), text_of(f, "tensor")}] = text_of(f, "role") == "norm";
     }
     const auto of_norms = static_cast<std::size_t>(
         std::ranges::count_if(norms, [](const auto& t) { return t.second; }));
@@ -199,50 +204,49 @@ std::string danger_text(const cluster_report& report, const engine::role_finder&
                        plural(norms.size(), "tensor"), which, norms.size() == 1 ? "has" : "have");
 }
 
-report::section findings_section(const cluster_report& report, const analysis_request& request,
-                                 const std::vector<named_finding>& shown) {
-    report::section s;
-    if (report.findings.empty()) {
+section findings_section(const record& tail, const std::vector<record>& findings,
+                         const std::vector<named_finding>& shown) {
+    section s;
+    if (findings.empty()) {
+        const std::vector<record> health = records_in(tail, "health");
         const bool judged =
-            std::ranges::any_of(report.summaries, [](const auto& h) { return h.judged > 0; });
+            std::ranges::any_of(health, [](const record& h) { return count_of(h, "judged") > 0; });
         s.heading = judged ? "No tensor has blocks that saturate, collapse or become zero"
                            : "Nothing to judge: no block has two finite, non-zero elements";
-        for (std::size_t r = 0; r < request.recipes.size(); ++r) {
-            std::string text = nearest_text(report.summaries[r], request.recipes[r]);
+        for (const record& h : health) {
+            std::string text = nearest_text(h);
             if (!text.empty()) s.notes.push_back(report::item(text));
         }
         return s;
     }
-    s.heading = danger_text(report, request.roles);
-    if (shown.size() < report.findings.size()) {
-        s.heading += fmt::format("; the {} worst of {} findings (--all: every one)", shown.size(),
-                                 report.findings.size());
+    s.heading = danger_text(findings);
+    for (const named_finding& n : shown) s.notes.push_back(report::item(finding_text(n.f, n.name)));
+    if (shown.size() < findings.size()) {
+        s.notes.push_back(fmt::format("The {} worst of {} findings (--all: every one).",
+                                      shown.size(), findings.size()));
     }
-    for (const named_finding& n : shown)
-        s.notes.push_back(report::item(finding_text(*n.f, n.name)));
     return s;
 }
 
 // The recipes of a tensor are adjacent; tensors are in the order of their worst finding.
-report::section figures_section(const std::vector<named_finding>& shown) {
-    report::section s{
+section figures_section(const std::vector<named_finding>& shown) {
+    section s{
         .heading = "Their blocks",
-        .columns = columns_of(
-            {"recipe", "blocks", column_of("saturated", "saturated\n%", cell::share),
-             column_of("collapsed", "collapsed\n%", cell::share),
-             column_of("certain", "all\nover %", cell::share),
-             column_of("zone", "clamp\nzone %", cell::share), column_of("gain", 3),
-             column_of("spread", "min/max\nmedian", cell::fixed, 3), column_of("rmse", 3)}),
-        .group_field = "tensor"};
-    std::map<std::string, std::vector<const finding*>> of_tensor;
-    for (const named_finding& n : shown) of_tensor[n.name].push_back(n.f);
+        .columns = columns_of({"recipe", column_of("eligible_blocks", "blocks", cell::integer),
+                               column_of("saturated_block_rate", "saturated\n%", cell::share),
+                               column_of("collapsed_block_rate", "collapsed\n%", cell::share),
+                               column_of("certain_overflow_block_rate", "all\nover %", cell::share),
+                               column_of("clamp_zone_block_rate", "clamp\nzone %", cell::share),
+                               column_of("saturated_block_gain", "gain", cell::fixed, 3),
+                               column_of("spread_p50", "min/max\nmedian", cell::fixed, 3),
+                               column_of("rmse", 3)}),
+        .group_field = "label"};
+    std::map<std::string, std::vector<const record*>> of_tensor;
+    for (const named_finding& n : shown) of_tensor[n.name].push_back(&n.f);
     for (const named_finding& n : shown) {
-        for (const finding* f : std::exchange(of_tensor[n.name], {})) {
-            const cluster::block_survey& b = f->survey;
-            const report::value* spread = report::find(b.spread, "p50");
-            s.add_to(n.name, codec::to_string(f->recipe), b.eligible, b.saturated_block_rate,
-                     b.collapsed_block_rate, b.certain_overflow_block_rate, b.clamp_zone_block_rate,
-                     b.saturated_block_gain, spread == nullptr ? undefined() : *spread, b.rmse);
+        for (const record* f : std::exchange(of_tensor[n.name], {})) {
+            s.rows.push_back(*f);
+            s.rows.back().emplace_back("label", n.name);
         }
     }
     s.notes = {
@@ -252,25 +256,22 @@ report::section figures_section(const std::vector<named_finding>& shown) {
     return s;
 }
 
-report::section remedies_section(const std::vector<named_finding>& shown) {
-    report::section s{
-        .heading = "Remedies",
-        .columns = columns_of({"change", column_of("bits", "bits"), column_of("rmse", 3),
-                               column_of("ailing", "affected\nblocks %", cell::share),
-                               column_of("choice", "")}),
-        .group_field = "label"};
+section remedies_section(const std::vector<named_finding>& shown) {
+    section s{.heading = "Remedies",
+              .columns = columns_of({"change", column_of("bits", "bits"), column_of("rmse", 3),
+                                     column_of("ailing", "affected\nblocks %", cell::share),
+                                     column_of("choice", "")}),
+              .group_field = "label"};
     for (const named_finding& n : shown) {
-        const finding& f = *n.f;
-        const std::string label = fmt::format("{} under {}", n.name, codec::to_string(f.recipe));
-        s.add_to(label, "(none)", f.survey.bits_per_element, f.survey.rmse, f.survey.share(f.what),
-                 "");
-        for (std::size_t i = 0; i < f.remedies.size(); ++i) {
-            const cluster::measured_remedy& m = f.remedies[i];
-            s.add_to(label, m.change, m.bits_per_element, m.rmse,
-                     m.recipe == engine::bf16_name
-                         ? undefined()
-                         : real(m.defective_share[static_cast<std::size_t>(f.what)]),
-                     i == f.chosen ? "fewest bits" : "");
+        const std::string label = fmt::format("{} under {}", n.name, text_of(n.f, "recipe"));
+        const auto add = [&](const record& of, const std::string& change, const char* choice) {
+            s.add_to(label, change, value_of(of, "bits_per_element"), value_of(of, "rmse"),
+                     value_of(of, "ailing_block_rate"), choice);
+        };
+        add(n.f, "(none)", "");
+        for (const record& m : records_in(n.f, "remedies")) {
+            const bool chosen = text_of(m, "recipe") == text_of(n.f, "remedy");
+            add(m, text_of(m, "change"), chosen ? "fewest bits" : "");
         }
     }
     s.notes = {fmt::format(
@@ -284,23 +285,22 @@ report::section remedies_section(const std::vector<named_finding>& shown) {
     return s;
 }
 
-report::section summary_section(const cluster_report& report, const analysis_request& request) {
-    report::section s{
-        .heading = "All tensors",
-        .columns = columns_of({"recipe", "tensors",
-                               column_of("judged", "with blocks\nto judge", cell::integer),
-                               column_of("danger", "in\ndanger", cell::integer),
-                               column_of("saturating", "with saturated\nblocks", cell::integer),
-                               column_of("saturated", "saturated\nblocks %", cell::share),
-                               column_of("nearest", "nearest to saturating", cell::name),
-                               column_of("nearness", "% of\nthreshold", cell::share)})};
-    for (std::size_t r = 0; r < request.recipes.size(); ++r) {
-        const cluster::recipe_summary& h = report.summaries[r];
-        const report::value none;
-        s.add(codec::to_string(request.recipes[r]), h.tensors, h.judged, h.in_danger,
-              h.saturating_tensors, report::share(h.saturated, h.eligible),
-              h.nearest ? text(h.nearest_tensor) : none,
-              h.nearest ? real(h.nearest->nearness) : none);
+section summary_section(const record& tail) {
+    section s{.heading = "All tensors, by recipe",
+              .columns = columns_of(
+                  {"recipe", "tensors", column_of("judged", "with blocks\nto judge", cell::integer),
+                   column_of("danger", "in\ndanger", cell::integer),
+                   column_of("saturating", "with saturated\nblocks", cell::integer),
+                   column_of("saturated", "saturated\nblocks %", cell::share),
+                   column_of("nearest", "nearest to saturating", cell::name),
+                   column_of("nearness", "% of\nthreshold", cell::share)})};
+    for (const record& h : records_in(tail, "health")) {
+        const record* b = report::member<record>(h, "nearest");
+        s.add(text_of(h, "recipe"), value_of(h, "tensors"), value_of(h, "judged"),
+              value_of(h, "in_danger"), value_of(h, "saturating_tensors"),
+              report::share(count_of(h, "saturated_blocks"), count_of(h, "eligible_blocks")),
+              b == nullptr ? undefined() : value_of(*b, "tensor"),
+              b == nullptr ? undefined() : value_of(*b, "nearness"));
     }
     s.notes = {fmt::format(
         "In danger: tensors with {:.0f} % or more of blocks that saturate, die or collapse. "
@@ -311,43 +311,40 @@ report::section summary_section(const cluster_report& report, const analysis_req
 }
 
 // Groups by the share of their tensors that are in danger; empty where there are none.
-report::section groups_section(const cluster_report& report, bool all) {
-    std::vector<std::pair<double, report::record>> found;
-    for (const report::record& r : report.results) {
-        const double in_danger = report::number_of(r, "members_in_danger").value_or(0);
-        const double members = report::number_of(r, "members").value_or(0);
-        if (members > 1 && in_danger > 0) found.emplace_back(in_danger / members, r);
-    }
-    std::ranges::stable_sort(found, std::greater(), [](const auto& f) { return f.first; });
-    report::section s{
+section groups_section(const record& tail, bool all) {
+    section s{
         .heading = "Groups with such tensors",
         .columns = columns_of(
             {column_of("tensor", "group"), "recipe", "members",
              column_of("members_in_danger", "in\ndanger", cell::integer), "saturated_block_rate",
              column_of("most_saturated_block_rate", "of the worst\n%", cell::share),
-             column_of("most_saturated_member", "the worst", cell::name)})};
-    if (!all && found.size() > listed_groups) {
-        s.heading +=
-            fmt::format("; the {} worst of {} (--all: every one)", listed_groups, found.size());
-        found.resize(listed_groups);
+             column_of("most_saturated_member", "the worst", cell::name)}),
+        .rows = records_in(tail, "groups_in_danger")};
+    if (!all && s.rows.size() > listed_groups) {
+        s.notes.push_back(fmt::format("The {} worst of {} groups (--all: every one).",
+                                      listed_groups, s.rows.size()));
+        s.rows.resize(listed_groups);
     }
-    for (auto& [share, r] : found) s.rows.push_back(std::move(r));
     return s;
 }
 
 }  // namespace
 
-std::vector<report::section> cluster_sections(const cluster_report& report,
-                                              const analysis_request& request, bool all) {
-    const std::vector<named_finding> shown = worst_of(report, all);
-    std::vector<report::section> sections{findings_section(report, request, shown)};
+bool is_diagnosis(const result_set& of) { return report::find(*of.tail, "health") != nullptr; }
+
+std::vector<section> cluster_view(const result_set& of, bool all) {
+    if (!is_diagnosis(of)) return {};
+    const record& tail = *of.tail;
+    const std::vector<record> findings = records_in(tail, "findings");
+    const std::vector<named_finding> shown = worst_of(findings, all);
+    std::vector<section> sections{findings_section(tail, findings, shown)};
     if (!shown.empty()) {
         sections.push_back(figures_section(shown));
         sections.push_back(remedies_section(shown));
     }
-    put(sections, groups_section(report, all));
-    sections.push_back(summary_section(report, request));
-    put(sections, {.heading = "Notes", .notes = caveats(report, request)});
+    put(sections, groups_section(tail, all));
+    sections.push_back(summary_section(tail));
+    put(sections, {.heading = "Notes", .notes = caveats(tail)});
     return sections;
 }
 

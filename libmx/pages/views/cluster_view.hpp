@@ -4,13 +4,15 @@
 
 #include <vector>
 
+#include "libmx/pages/views/result_set.hpp"
 #include "libmx/report/document.hpp"
-#include "libmx/studies/cluster/diagnose.hpp"
 
 namespace mx::pages {
 
-/// The sections of the human table and of Markdown: the ten worst findings, or `all`.
-std::vector<report::section> cluster_sections(const cluster::cluster_report& report,
-                                              const analysis::analysis_request& request, bool all);
+/// Whether results are those of mx cluster.
+bool is_diagnosis(const result_set& of);
+
+/// What mx cluster finds, the ten worst findings or `all`; empty for other results.
+std::vector<report::section> cluster_view(const result_set& of, bool all = false);
 
 }  // namespace mx::pages

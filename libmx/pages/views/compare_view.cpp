@@ -5,23 +5,31 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "libmx/pages/views/compare_words.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "libmx/pages/views/document_parts.hpp"
+#include "libmx/pages/views/figures.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/text.hpp"
-#include "libmx/studies/compare/comparison.hpp"
 
 namespace mx::pages {
 namespace {
 
-using namespace compare;
 using report::cell;
 using report::column;
+using report::list;
+using report::member;
+using report::number_of;
+using report::record;
+using report::section;
+using report::text_of;
 
 // Width that a page of 100 columns leaves for recipes.
 constexpr std::size_t ranking_room = 51;  // less if there are more figures
@@ -29,59 +37,80 @@ constexpr std::size_t roles_room = 23;
 constexpr std::size_t layers_room = 31;
 constexpr std::size_t phases_room = 24;
 constexpr std::size_t worst_room = 60;
-// The largest number of matrices of scale disagreement.
+// The largest number of matrices of scale disagreement, and of those with a figure.
 constexpr std::size_t shown_matrices = 8;
+constexpr std::size_t drawn_matrices = 4;
 
-std::string name_of(const sweep_plan& plan, std::size_t cell, std::size_t room) {
-    return report::breakable(plan.cells[cell].name, room);
+bool says(const record& r, std::string_view name) {
+    const bool* on = member<bool>(r, name);
+    return on != nullptr && *on;
 }
 
-report::section ranking_section(const sweep_plan& plan, const comparison& c, std::size_t top) {
-    const std::size_t count = std::min(top, c.overall.cells.size());
-    report::section s;
-    const common_tensors& over = c.overall.over;
-    std::string tensors = report::plural(c.tensors.size(), "tensor");
-    if (over.not_everywhere > 0) {
-        const auto measured = static_cast<std::int64_t>(over.tensors.size()) + over.not_everywhere;
-        tensors = fmt::format("{} of {}", over.tensors.size(), report::plural(measured, "tensor"));
+std::string recipe_of(const record& r, std::size_t room, const char* name = "recipe") {
+    return report::breakable(text_of(r, name), room);
+}
+
+std::vector<column> ranking_columns(bool seeds, bool parts, bool regret) {
+    std::vector<column> columns =
+        columns_of({"mark", "recipe", "bits_per_element", "rmse_ratio",
+                    column_of("rmse_ratio_interval", "+-", cell::significant, 2), "wins", "sqnr_db",
+                    "clamp_rate", "underflow_rate", column_of("clamp_error_share", "error\nclamp"),
+                    column_of("underflow_error_share", "error\nzero"), "regret_share"});
+    std::erase_if(columns, [&](const column& c) {
+        return (!seeds && c.field == "rmse_ratio_interval") ||
+               (!parts && c.field.ends_with("_error_share")) ||
+               (!regret && c.field == "regret_share");
+    });
+    return columns;
+}
+
+section ranking_section(const record& tail, std::size_t top) {
+    std::vector<record> ranking = records_in(tail, "ranking");
+    section s;
+    const std::uint64_t everywhere = count_of(tail, "ranked_tensors");
+    const std::uint64_t some = count_of(tail, "not_everywhere");
+    const std::string tensors = report::plural(everywhere + some, "tensor");
+    s.heading = fmt::format(
+        "{} over {}{}; R-MSE relative to {}", report::plural(ranking.size(), "cell"),
+        some > 0 ? fmt::format("{} of ", everywhere) : "", tensors, text_of(tail, "baseline"));
+    if (top < ranking.size()) {
+        s.notes.push_back(
+            fmt::format("The first {} of {} cells (--top N: more).", top, ranking.size()));
     }
-    s.heading = fmt::format("{} over {}; R-MSE relative to {}",
-                            report::plural(plan.cells.size(), "cell"), tensors, plan.baseline.name);
-    if (count < c.overall.cells.size()) {
-        s.heading += fmt::format(" (the first {}; --top N for more)", count);
-    }
-    bool seeds = false;
-    bool parts = false;
-    bool regret = false;
-    for (std::size_t place = 0; place < count; ++place) {
-        const standing& one = c.overall.cells[place];
-        seeds = seeds || (one.rmse_ratio && one.rmse_ratio->interval);
-        parts = parts || one.rates[rate_index("clamp_error_share")];
-        regret = regret || one.rates[rate_index("regret_share")];
-    }
+    double compared = 0;
+    for (const record& r : ranking) compared = std::max(compared, number_or(r, "compared", 0));
+    ranking.resize(std::min(top, ranking.size()));
+    const auto any_has = [&](const char* name) {
+        return std::ranges::any_of(ranking,
+                                   [&](const record& r) { return number_of(r, name).has_value(); });
+    };
+    const bool seeds = any_has("rmse_ratio_interval");
+    const bool parts = any_has("clamp_error_share");
+    const bool regret = any_has("regret_share");
     const std::size_t room =
         ranking_room - (seeds ? 9u : 0u) - (parts ? 16u : 0u) - (regret ? 8u : 0u);
-    for (std::size_t place = 0; place < count; ++place) {
-        const standing& one = c.overall.cells[place];
-        report::record row = standing_record(plan, one);
-        row.front().second = name_of(plan, one.cell, room);
-        row.emplace_back("mark",
-                         fmt::format("{}{}", c.best[place] ? "*" : "", c.front[place] ? "P" : ""));
-        if (one.exact) show(row, "sqnr_db", "exact");
-        s.rows.push_back(std::move(row));
+    for (record& r : ranking) {
+        show(r, "recipe", recipe_of(r, room));
+        if (says(r, "exact")) show(r, "sqnr_db", "exact");
+        r.emplace_back(
+            "mark", fmt::format("{}{}", says(r, "best") ? "*" : "", says(r, "pareto") ? "P" : ""));
+        s.rows.push_back(std::move(r));
     }
     s.columns = ranking_columns(seeds, parts, regret);
     s.notes.push_back(fmt::format(
         "Ratio: geometric mean over {}, those left out that some cell quantizes exactly. Wins: "
         "tensors with the smallest R-MSE (of {}; ties count for all). SQNR: over all elements "
         "together. *: least ratio; P: on the Pareto front of bits against SQNR.",
-        report::plural(over.compared.size(), "tensor"), c.overall.contests));
+        report::plural(counted(compared), "tensor"), count_of(tail, "contests")));
     if (seeds) {
         s.notes.push_back(
             "+-: 95 % interval of the mean over seeds (Student's t), where random numbers are "
             "drawn.");
     }
-    if (regret) s.notes.emplace_back(regret_note);
+    if (regret) {
+        s.notes.push_back(
+            "Regret: share of the squared error that the best scale of each block would save, %.");
+    }
     if (parts) {
         s.notes.push_back(
             "Error: shares of the squared error in clamped elements and in those that became "
@@ -90,104 +119,200 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
     return s;
 }
 
-report::section roles_section(const sweep_plan& plan, const comparison& c) {
-    report::section s{.heading = "Best cell by role",
-                      .columns = columns_of({column_of("role", "role"), "tensors", "best", "ratio",
-                                             "wins", "second", "second_ratio"})};
-    const auto ratio = [](const standing& one) {
-        if (one.exact) return text("exact");
-        return one.rmse_ratio ? real(one.rmse_ratio->mean) : undefined();
-    };
-    for (const role_ranking& r : c.roles) {
-        const standing& best = r.ranks.cells.front();
-        const std::size_t tensors =
-            r.ranks.over.not_everywhere == 0 ? r.tensors.size() : r.ranks.over.tensors.size();
-        s.add(r.role, tensors, name_of(plan, best.cell, roles_room), ratio(best), best.wins);
-        if (r.ranks.cells.size() > 1) {
-            const standing& second = r.ranks.cells[1];
-            s.rows.back().emplace_back("second", name_of(plan, second.cell, roles_room));
-            s.rows.back().emplace_back("second_ratio", ratio(second));
+// R-MSE relative to the baseline, by class and recipe.
+report::heat_map ratios_of(const std::vector<record>& roles, const std::string& baseline) {
+    report::heat_map map;
+    map.value = axis_of(fmt::format("R-MSE relative to {}", baseline), "");
+    map.limit = 1;
+    for (const record& r : roles) {
+        map.rows.push_back(text_of(r, "role"));
+        map.cells.emplace_back(map.columns.size());
+        for (const record& one : records_in(r, "ranking")) {
+            const std::string recipe = text_of(one, "recipe");
+            const auto known = std::ranges::find(map.columns, recipe);
+            const auto column = static_cast<std::size_t>(known - map.columns.begin());
+            if (column == map.columns.size()) {
+                if (column == most_figure_recipes) continue;
+                map.columns.push_back(recipe);
+                map.cells.back().resize(column + 1);
+            }
+            // Differences beyond three decimals are rounding errors.
+            if (const auto ratio = number_of(one, "rmse_ratio")) {
+                map.cells.back()[column] = std::round(*ratio * 1000) / 1000;
+            }
         }
     }
+    return map;
+}
+
+section roles_section(const record& tail) {
+    section s{.heading = "Best cell by role",
+              .columns = columns_of({column_of("role", "role"), "tensors", "best", "ratio", "wins",
+                                     "second", "second_ratio"})};
+    const auto ratio = [](const record& one) {
+        return says(one, "exact") ? text("exact") : report::value_of(one, "rmse_ratio");
+    };
+    std::vector<record> roles = records_in(tail, "roles");
+    std::erase_if(roles, [](const record& r) { return records_in(r, "ranking").empty(); });
+    for (const record& r : roles) {
+        const std::vector<record> ranking = records_in(r, "ranking");
+        s.add(text_of(r, "role"), report::value_of(r, "ranked_tensors"),
+              recipe_of(ranking[0], roles_room), ratio(ranking[0]),
+              report::value_of(ranking[0], "wins"));
+        if (ranking.size() > 1) {
+            s.rows.back().emplace_back("second", recipe_of(ranking[1], roles_room));
+            s.rows.back().emplace_back("second_ratio", ratio(ranking[1]));
+        }
+    }
+    if (s.rows.empty()) return s;
     s.notes.push_back(
         "Least error only. For a recommendation of what to quantize and ship, see mx analyze.");
+    add_figure(s, "ratios", "R-MSE by class and recipe",
+               "Geometric means over the tensors of a class. Outlined: more error than the "
+               "baseline.",
+               ratios_of(roles, text_of(tail, "baseline")));
     return s;
 }
 
-report::section layers_section(const sweep_plan& plan, const comparison& c) {
-    report::section s{
-        .heading = "Layer by layer",
-        .columns = columns_of({column_of("layer", "layer", cell::integer), "best", "rmse",
-                               column_of("ratio", "ratio"), "overflow_rate", "underflow_rate",
-                               column_of("baseline", "baseline's\nR-MSE", cell::significant),
-                               column_of("base_overflow", "over-\nflow %", cell::share),
-                               column_of("base_underflow", "under-\nflow %", cell::share)}),
-        .group_field = "series"};
-    const auto overflow = &analysis::result::overflow_rate;
-    const auto underflow = &analysis::result::underflow_rate;
-    for (const layer_series& one : c.series) {
-        for (const std::size_t t : one.tensors) {
-            const auto best = best_on(plan, c.table, t);
-            if (!best) continue;
-            const compare::cell& winner = plan.cells[*best];
-            const auto rmse = rmse_of(c.table, t, winner);
-            const auto base = rmse_of(c.table, t, plan.baseline);
-            const auto cells_of = [&](const compare::cell& of, const auto& figure) {
-                return figure_of(c.table, t, of, figure);
-            };
-            s.add_to(one.name, c.table.tensors[t].of->layer, name_of(plan, *best, layers_room),
-                     rmse, base && *base > 0 ? std::optional(*rmse / *base) : std::nullopt,
-                     cells_of(winner, overflow), cells_of(winner, underflow), base,
-                     cells_of(plan.baseline, overflow), cells_of(plan.baseline, underflow));
+// The records of one kind of tensor: a recipe each, with a list per figure.
+using layer_series = std::vector<record>;
+
+// With `all`, of every series; else of the only one.
+std::vector<layer_series> series_of(const result_set& of, bool all) {
+    std::vector<layer_series> found;
+    const auto add = [&](record r) {
+        const auto same = [&](const char* name) {
+            return text_of(found.back().front(), name) == text_of(r, name);
+        };
+        const bool next = found.empty() || !same("file") || !same("series");
+        if (next && found.size() == 1 && !all) return false;
+        if (next) found.emplace_back();
+        found.back().push_back(std::move(r));
+        return true;
+    };
+    const auto add_all = [&](const auto& records) {
+        for (auto&& r : records) {
+            if (!add(std::move(r))) return found.clear();
+        }
+    };
+    if (of.series != nullptr) {
+        add_all(*of.series);
+    } else {
+        add_all(records_in(*of.tail, "series"));
+    }
+    return found;
+}
+
+section layers_section(const record& tail, const std::vector<layer_series>& all) {
+    section s{.heading = "Layer by layer",
+              .columns = columns_of({column_of("layer", "layer", cell::integer), "best", "rmse",
+                                     column_of("ratio", "ratio"), "overflow_rate", "underflow_rate",
+                                     column_of("baseline", "baseline's\nR-MSE", cell::significant),
+                                     column_of("base_overflow", "over-\nflow %", cell::share),
+                                     column_of("base_underflow", "under-\nflow %", cell::share)}),
+              .group_field = "series"};
+    std::set<std::string> cells;
+    for (const record& r : records_in(tail, "ranking")) cells.insert(text_of(r, "recipe"));
+    const auto at = [](const record* r, const char* name, std::size_t i) -> std::optional<double> {
+        const list* figures = r == nullptr ? nullptr : member<list>(*r, name);
+        if (figures == nullptr || i >= figures->size()) return {};
+        return number_of((*figures)[i]);
+    };
+    for (const layer_series& one : all) {
+        const record* base = nullptr;
+        for (const record& r : one) {
+            if (text_of(r, "recipe") == text_of(tail, "baseline")) base = &r;
+        }
+        const list* layers = member<list>(one.front(), "layers");
+        for (std::size_t i = 0; layers != nullptr && i < layers->size(); ++i) {
+            const record* best = nullptr;
+            for (const record& r : one) {
+                if (!at(&r, "rmse", i) || !cells.contains(text_of(r, "recipe"))) continue;
+                if (best == nullptr || *at(&r, "rmse", i) < *at(best, "rmse", i)) best = &r;
+            }
+            if (best == nullptr) continue;
+            const auto rmse = at(best, "rmse", i), of_base = at(base, "rmse", i);
+            s.add_to(text_of(one.front(), "series"), (*layers)[i], recipe_of(*best, layers_room),
+                     rmse, of_base && *of_base > 0 ? std::optional(*rmse / *of_base) : std::nullopt,
+                     at(best, "overflow_rate", i), at(best, "underflow_rate", i), of_base,
+                     at(base, "overflow_rate", i), at(base, "underflow_rate", i));
         }
     }
     return s;
+}
+
+std::vector<std::string> texts_in(const record& r, std::string_view name) {
+    std::vector<std::string> all;
+    const list* values = member<list>(r, name);
+    for (const report::value& v : values == nullptr ? list() : *values) {
+        const auto* one = std::get_if<std::string>(&v);
+        all.push_back(one == nullptr ? "" : *one);
+    }
+    return all;
 }
 
 // One table for all groups; columns are the rules in order of first appearance.
-report::section disagreement_section(const sweep_plan& plan, const comparison& c) {
-    const std::size_t shown = std::min(shown_matrices, c.scale_groups.size());
-    report::section s{.heading = "Blocks whose scale bytes differ between scale rules, %",
-                      .columns = columns_of({"rule"}),
-                      .group_field = "group"};
+section disagreement_section(const record& tail) {
+    const std::vector<record> groups = records_in(tail, "disagreement");
+    const std::size_t shown = std::min(shown_matrices, groups.size());
+    section s{.heading = "Blocks whose scale bytes differ between scale rules, %",
+              .columns = columns_of({"rule"}),
+              .group_field = "group"};
     for (std::size_t g = 0; g < shown; ++g) {
-        const std::vector<std::size_t>& cells = c.scale_groups[g].cells;
-        const auto rule = [&](std::size_t i) {
-            return std::string(plan.cells[cells[i]].recipe.rule->name);
-        };
-        for (std::size_t a = 0; a < cells.size(); ++a) {
-            const bool known = std::ranges::any_of(
-                s.columns, [&](const column& one) { return one.title == rule(a); });
-            if (!known) s.columns.push_back({"to_" + rule(a), rule(a), cell::share});
-            report::record row{{"group", c.scale_groups[g].name}, {"rule", rule(a)}};
-            for (std::size_t b = 0; b < cells.size() && c.scale_differences[g].blocks > 0; ++b) {
-                if (a != b) row.emplace_back("to_" + rule(b), scale_difference(c, g, a, b));
+        std::vector<std::string> rules;
+        for (const std::string& recipe : texts_in(groups[g], "recipes")) {
+            rules.emplace_back(codec::parse_recipe(recipe).rule->name);
+        }
+        report::heat_map map;
+        map.value = axis_of("blocks with another scale", "", false, true);
+        map.rows = map.columns = texts_in(groups[g], "recipes");
+        map.cells.resize(rules.size());
+        const list* rates = member<list>(groups[g], "scale_difference_rate");
+        for (std::size_t a = 0; rates != nullptr && a < std::min(rules.size(), rates->size());
+             ++a) {
+            const auto known = std::ranges::find(s.columns, rules[a], &column::title);
+            if (known == s.columns.end()) {
+                s.columns.push_back({"to_" + rules[a], rules[a], cell::share});
+            }
+            record row{{"group", text_of(groups[g], "group")}, {"rule", rules[a]}};
+            const list* rate = std::get_if<list>(&(*rates)[a]);
+            for (std::size_t b = 0; rate != nullptr && b < std::min(rules.size(), rate->size());
+                 ++b) {
+                map.cells[a].push_back(number_of((*rate)[b]));
+                if (a != b) row.emplace_back("to_" + rules[b], (*rate)[b]);
             }
             s.rows.push_back(std::move(row));
         }
+        if (g >= drawn_matrices) continue;
+        add_figure(
+            s, "disagreement",
+            fmt::format("Scales that differ between the rules of {}", text_of(groups[g], "group")),
+            "Of the blocks, the share whose scale byte differs between two rules.", std::move(map));
     }
-    if (shown < c.scale_groups.size()) {
-        s.notes.push_back(
-            fmt::format("{} more groups are in --json.", c.scale_groups.size() - shown));
+    if (shown < groups.size()) {
+        s.notes.push_back(fmt::format("{} more groups are in --json.", groups.size() - shown));
     }
     return s;
 }
 
-report::section phase_section(const sweep_plan& plan, const comparison& c) {
-    report::section s{
-        .heading = fmt::format("Scale phase: the tensors times 2^(i/{0}), i = 0 to {1}",
-                               phase_count, phase_count - 1),
-        .columns = columns_of({column_of("among", "among the rules of"), "least_error", "second",
-                               column_of("win", "ahead\nby %", cell::share),
-                               column_of("least", "least\nratio", cell::fixed),
-                               column_of("greatest", "greatest\nratio", cell::fixed),
-                               column_of("reversed", "reversed\nphases", cell::integer)})};
-    for (const phase_group& g : c.phases) {
-        if (!g.contest) continue;
-        const phase_contest& k = *g.contest;
-        s.add(g.name.empty() ? "all cells" : report::breakable(g.name, phases_room),
-              name_of(plan, k.best, phases_room), name_of(plan, k.second, phases_room), k.win(),
-              k.least, k.greatest, k.reversed);
+section phase_section(const record& phase) {
+    const list* factors = member<list>(phase, "factors");
+    const std::size_t count = factors == nullptr ? 0 : factors->size();
+    section s{.heading = fmt::format("Scale phase: the tensors times 2^(i/{}), i = 0 to {}", count,
+                                     count - 1),
+              .columns = columns_of({column_of("among", "among the rules of"), "least_error",
+                                     "second", column_of("win", "ahead\nby %", cell::share),
+                                     column_of("least", "least\nratio", cell::fixed),
+                                     column_of("greatest", "greatest\nratio", cell::fixed),
+                                     column_of("reversed", "reversed\nphases", cell::integer)})};
+    for (const record& g : records_in(phase, "groups")) {
+        const record* k = member<record>(g, "contest");
+        if (k == nullptr) continue;
+        const std::string name = recipe_of(g, phases_room, "group");
+        s.add(name.empty() ? "all cells" : name, recipe_of(*k, phases_room, "best"),
+              recipe_of(*k, phases_room, "second"), report::value_of(*k, "win"),
+              report::value_of(*k, "least_ratio"), report::value_of(*k, "greatest_ratio"),
+              report::value_of(*k, "reversed"));
     }
     if (s.rows.empty()) {
         s.columns.clear();
@@ -204,20 +329,46 @@ report::section phase_section(const sweep_plan& plan, const comparison& c) {
     return s;
 }
 
+section crest_section(const record& tail) {
+    return {
+        .heading = "Crest factors, max |x| / rms, of what is quantized",
+        .columns = columns_of({"transform", column_of("mean", "geometric\nmean", cell::significant),
+                               column_of("largest", "largest", cell::significant),
+                               column_of("tensor", "in tensor")}),
+        .rows = records_in(tail, "crest_factors")};
+}
+
+section worst_section(const record& tail) {
+    section s{.columns = columns_of({"recipe", "rmse", "sqnr_db", "clamp_rate", "underflow_rate"}),
+              .rows = records_in(tail, "worst_tensors"),
+              .group_field = "tensor"};
+    if (s.rows.empty()) return s;
+    const std::string first = text_of(s.rows.front(), "recipe");
+    s.heading = "Tensors with the largest relative error under " + first;
+    for (record& r : s.rows) {
+        const bool other = text_of(r, "recipe") != first;
+        show(r, "recipe", recipe_of(r, worst_room) + (other ? " (best there)" : ""));
+    }
+    return s;
+}
+
 // One reason for leaving out, in one row for all tensors and recipes.
 class left_out_rows {
   public:
     void add(const std::string& tensor, const std::string& recipe, const std::string& reason) {
-        const auto at =
-            std::ranges::find_if(rows_, [&](const row& r) { return r.reason == reason; });
+        const auto at = std::ranges::find(rows_, reason, &row::reason);
         row& r = at == rows_.end() ? rows_.emplace_back() : *at;
         r.reason = reason;
         r.tensors.add(tensor);
         r.recipes.add(recipe);
     }
+    void add(const std::vector<record>& all) {
+        for (const record& r : all)
+            add(text_of(r, "tensor"), text_of(r, "recipe"), text_of(r, "reason"));
+    }
 
-    report::section take() const {
-        report::section s = left_out_section();
+    section take() const {
+        section s = left_out_section();
         for (const row& r : rows_) s.add(r.tensors.words(), r.recipes.words(), r.reason);
         return s;
     }
@@ -244,142 +395,38 @@ class left_out_rows {
     std::vector<row> rows_;
 };
 
-report::section left_out_of(const sweep_plan& plan, const comparison& c,
-                            const std::vector<engine::skipped_tensor>& skipped) {
+section left_out_of(const result_set& of) {
     left_out_rows rows;
-    for (const left_out_cell& l : plan.left_out) rows.add("", l.recipe, l.reason);
-    for (const engine::skipped_tensor& t : skipped) rows.add(t.tensor, t.recipe, t.reason);
-    for (std::size_t t = 0; t < c.table.tensors.size(); ++t) {
-        const bool empty = std::ranges::all_of(
-            c.table.all_of(t), [](const analysis::result& r) { return r.elements == 0; });
-        if (empty) rows.add(c.table.tensors[t].of->tensor, "", "it has no elements");
+    rows.add(records_in(*of.tail, "left_out"));
+    rows.add(records_in(*of.tail, "skipped"));
+    for (const analysis::result& r : *of.results) {
+        if (r.elements == 0) rows.add(r.of->tensor, "", "it has no elements");
     }
     return rows.take();
 }
 
-constexpr std::size_t shown_tensors = 10;
-
-// A recipe's transform in short: "hadamard of 32".
-std::string transform_of(const codec::recipe& r) {
-    switch (r.rotate.what) {
-        case transform::kind::none:
-            return "none";
-        case transform::kind::hadamard:
-            return fmt::format("hadamard of {}", r.rotate.size);
-        case transform::kind::random_hadamard:
-            return fmt::format("random-hadamard of {}, seed {}", r.rotate.size, r.rotate.seed);
-        case transform::kind::matrix:
-            return fmt::format("matrix of {}", r.rotate.size);
-    }
-    return {};
-}
-
-// The ten tensors with the largest relative error under the first cell of the ranking, and the best
-// cell of each if that is another one. No rows for a single tensor.
-report::section worst_section(const sweep_plan& plan, const comparison& c) {
-    report::section s;
-    if (c.tensors.size() < 2 || c.overall.cells.empty()) return s;
-    const std::size_t first = c.overall.cells.front().cell;
-    const std::size_t run = plan.cells[first].runs.front();
-    std::vector<std::pair<double, std::size_t>> losses;
-    for (const std::size_t t : c.tensors) {
-        const double nrmse = c.table.of(t, run).nrmse;
-        if (nrmse > 0) losses.emplace_back(nrmse, t);
-    }
-    std::ranges::stable_sort(losses,
-                             [](const auto& a, const auto& b) { return a.first > b.first; });
-    if (losses.size() > shown_tensors) losses.resize(shown_tensors);
-    s.heading =
-        fmt::format("Tensors with the largest relative error under {}", plan.cells[first].name);
-    s.columns = columns_of({"recipe", "rmse", "sqnr_db", "clamp_rate", "underflow_rate"});
-    s.group_field = "tensor";
-    const auto add = [&](std::size_t t, std::size_t which, const std::string& remark) {
-        const analysis::result& r = c.table.of(t, plan.cells[which].runs.front());
-        s.add_to(c.table.tensors[t].of->tensor, name_of(plan, which, worst_room) + remark, r.rmse,
-                 r.sqnr_db, r.clamp_rate, r.underflow_rate);
-    };
-    for (const auto& [loss, t] : losses) {
-        add(t, first, "");
-        const std::optional<std::size_t> best = best_on(plan, c.table, t);
-        const auto here = rmse_of(c.table, t, plan.cells[first]);
-        const auto least = best ? rmse_of(c.table, t, plan.cells[*best]) : here;
-        if (here && least && *least < *here * (1 - same_rmse)) add(t, *best, " (best there)");
-    }
-    return s;
-}
-
-// The crest factors of the tensors after each transform. No rows without transforms.
-report::section crest_section(const sweep_plan& plan, const comparison& c) {
-    report::section s;
-    bool rotates = false;
-    std::vector<std::pair<std::string, std::size_t>> transforms;  // and a run with it
-    for (const compare::cell& one : plan.cells) {
-        rotates = rotates || !(one.recipe.rotate == transform::rotation{});
-        const std::string name = transform_of(one.recipe);
-        const auto known =
-            std::ranges::find_if(transforms, [&](const auto& t) { return t.first == name; });
-        if (known == transforms.end()) transforms.emplace_back(name, one.runs.front());
-    }
-    if (!rotates) return s;
-    s.heading = "Crest factors, max |x| / rms, of what is quantized";
-    s.columns = columns_of({"transform", column_of("mean", "geometric\nmean", cell::significant),
-                            column_of("largest", "largest", cell::significant),
-                            column_of("tensor", "in tensor")});
-    for (const auto& [name, run] : transforms) {
-        double logs = 0;
-        double count = 0;
-        double largest = 0;
-        std::size_t where = 0;
-        for (const std::size_t t : c.tensors) {
-            const double crest = c.table.of(t, run).crest_factor;
-            if (std::isnan(crest)) continue;
-            logs += std::log(crest);
-            ++count;
-            if (crest <= largest) continue;
-            largest = crest;
-            where = t;
-        }
-        if (count == 0) continue;
-        s.add(name, std::exp(logs / count), largest, c.table.tensors[where].of->tensor);
-    }
-    return s;
-}
-
 }  // namespace
 
-std::vector<report::column> ranking_columns(bool seeds, bool parts, bool regret) {
-    std::vector<column> columns =
-        columns_of({"mark", "recipe", "bits_per_element", "rmse_ratio",
-                    column_of("rmse_ratio_interval", "+-", cell::significant, 2), "wins", "sqnr_db",
-                    "clamp_rate", "underflow_rate", column_of("clamp_error_share", "error\nclamp"),
-                    column_of("underflow_error_share", "error\nzero"), "regret_share"});
-    std::erase_if(columns, [&](const column& c) {
-        return (!seeds && c.field == "rmse_ratio_interval") ||
-               (!parts && c.field.ends_with("_error_share")) ||
-               (!regret && c.field == "regret_share");
-    });
-    return columns;
-}
+bool is_comparison(const result_set& of) { return report::find(*of.tail, "ranking") != nullptr; }
 
-std::vector<report::section> compare_sections(const sweep_plan& plan, const comparison& c,
-                                              const std::vector<engine::skipped_tensor>& skipped,
-                                              const compare_view_options& view) {
-    std::vector<report::section> sections;
-    put(sections, {.heading = ranking_heading, .notes = compare_verdict(plan, c)});
-    if (c.tensors.empty()) {
+std::vector<section> compare_view(const result_set& of, const compare_view_options& view) {
+    std::vector<section> sections;
+    if (!is_comparison(of)) return sections;
+    const record& tail = *of.tail;
+    if (count_of(tail, "ranked_tensors") + count_of(tail, "not_everywhere") == 0) {
         sections.push_back({.heading = "No numeric tensor to compare recipes on"});
     } else {
-        sections.push_back(ranking_section(plan, c, view.top));
-        put(sections, roles_section(plan, c));
-        if (!c.series.empty() && (view.layers || c.series.size() == 1)) {
-            sections.push_back(layers_section(plan, c));
+        sections.push_back(ranking_section(tail, view.top));
+        put(sections, roles_section(tail));
+        put(sections, layers_section(tail, series_of(of, view.layers)));
+        put(sections, disagreement_section(tail));
+        if (const record* phase = member<record>(tail, "phase")) {
+            sections.push_back(phase_section(*phase));
         }
-        put(sections, disagreement_section(plan, c));
-        if (!c.phases.empty()) sections.push_back(phase_section(plan, c));
-        put(sections, crest_section(plan, c));
-        put(sections, worst_section(plan, c));
+        put(sections, crest_section(tail));
+        put(sections, worst_section(tail));
     }
-    put(sections, left_out_of(plan, c, skipped));
+    put(sections, left_out_of(of));
     return sections;
 }
 

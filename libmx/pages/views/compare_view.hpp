@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A comparison as text: the ranking, bests, matrices, and a verdict.
+// A comparison of recipes: the ranking, the best by role and by layer, and where rules differ.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
+#include "libmx/pages/views/result_set.hpp"
 #include "libmx/report/document.hpp"
-#include "libmx/studies/compare/comparison.hpp"
 
 namespace mx::pages {
 
@@ -15,18 +15,14 @@ struct compare_view_options {
     bool layers = false;   ///< layer by layer, also where there are several series
 };
 
-/// Heading of the section that states the ranking in words.
+/// Heading of the verdict of a comparison.
 inline constexpr const char* ranking_heading = "What the ranking says";
 
-/// The columns of a ranking: with intervals over seeds, the parts of the error, and regret.
-std::vector<report::column> ranking_columns(bool seeds, bool parts, bool regret);
-inline constexpr const char* regret_note =
-    "Regret: share of the squared error that the best scale of each block would save, %.";
+/// Whether results are those of mx compare.
+bool is_comparison(const result_set& of);
 
-/// The sections of the human table and of Markdown.
-std::vector<report::section> compare_sections(const compare::sweep_plan& plan,
-                                              const compare::comparison& c,
-                                              const std::vector<engine::skipped_tensor>& skipped,
-                                              const compare_view_options& view);
+/// What follows the verdict of mx compare; empty for other results. First the ranking.
+std::vector<report::section> compare_view(const result_set& of,
+                                          const compare_view_options& view = {});
 
 }  // namespace mx::pages

@@ -76,6 +76,8 @@ constexpr std::array finding_members = std::to_array<report::declared<shown_find
      [](auto& x) { return x.s.defective[static_cast<std::size_t>(x.f.what)]; }},
     {"ailing_block_rate", "share", "of the eligible blocks",
      [](auto& x) { return x.s.share(x.f.what); }},
+    {"saturated_blocks", "count", "eligible blocks that saturate, with or without loss",
+     [](auto& x) { return x.s.saturated; }},
     {"saturated_block_rate", "@members#saturated_block_rate", "",
      [](auto& x) { return x.s.saturated_block_rate; }},
     {"collapsed_block_rate", "@members#collapsed_block_rate", "",
@@ -86,8 +88,12 @@ constexpr std::array finding_members = std::to_array<report::declared<shown_find
      [](auto& x) { return x.s.certain_saturation_block_rate; }},
     {"clamp_zone_block_rate", "share?", "", [](auto& x) { return x.s.clamp_zone_block_rate; }},
     {"saturated_block_gain", "number?", "", [](auto& x) { return x.s.saturated_block_gain; }},
+    {"spread_p50", "share?", "median of min |x != 0| / max |x| over blocks",
+     [](auto& x) { return report::value_of(x.s.spread, "p50"); }},
     {"rmse", "@members#rmse", "", [](auto& x) { return x.s.rmse; }},
     {"nrmse", "@members#nrmse", "", [](auto& x) { return x.s.nrmse; }},
+    {"bits_per_element", "@members#bits_per_element", "",
+     [](auto& x) { return x.s.bits_per_element; }},
     {"remedy", "string", "the recommended remedy: a recipe, or bf16",
      [](auto& x) { return x.chosen.recipe; }},
     {"remedy_rmse", "amount?", "R-MSE under it", [](auto& x) { return x.chosen.rmse; }},
@@ -258,6 +264,11 @@ void find_remedies(cluster_report& to, std::size_t recipe, const engine::run_req
 }  // namespace
 
 const defect_description& description_of(defect a) { return words[static_cast<std::size_t>(a)]; }
+
+const defect_description& description_of(std::string_view one) {
+    const auto at = std::ranges::find(words, one, &defect_description::one);
+    return at == words.end() ? words.front() : *at;
+}
 
 report::record finding_record(const finding& f, const engine::role_finder& roles) {
     return report::written(finding_members, {f, roles});

@@ -19,6 +19,8 @@ struct defect_description {
     std::string_view one, many;
 };
 const defect_description& description_of(defect a);
+/// That of the defect whose verb is `one`; of other words, the first.
+const defect_description& description_of(std::string_view one);
 
 struct finding {
     engine::tensor_ref tensor{};

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "libmx/analysis/scale_pairs.hpp"
@@ -128,6 +131,110 @@ constexpr std::array role_members = std::to_array<report::declared<shown_role>>(
          return to_list(x.of.ranks.cells, [&](auto& s) { return standing_record(x.plan, s); });
      }},
 });
+
+// A tensor under a recipe, among those with the largest errors.
+struct worst_result {
+    const comparison& c;
+    const cell& of;
+    std::size_t tensor;
+    bool least;
+    analysis::result r = c.table.of(tensor, of.runs.front());
+};
+constexpr std::array worst_members = std::to_array<report::declared<worst_result>>({
+    {"file", "string", "", [](auto& x) { return x.c.table.tensors[x.tensor].of->file; }},
+    {"tensor", "string", "", [](auto& x) { return x.c.table.tensors[x.tensor].of->tensor; }},
+    {"recipe", "string", "", [](auto& x) { return x.of.name; }},
+    {"least", "boolean", "no recipe has less R-MSE on the tensor", [](auto& x) { return x.least; }},
+    {"rmse", "@members#rmse", "", [](auto& x) { return x.r.rmse; }},
+    {"sqnr_db", "@members#sqnr_db", "", [](auto& x) { return x.r.sqnr_db; }},
+    {"clamp_rate", "@members#clamp_rate", "", [](auto& x) { return x.r.clamp_rate; }},
+    {"underflow_rate", "@members#underflow_rate", "", [](auto& x) { return x.r.underflow_rate; }},
+});
+constexpr std::size_t listed_tensors = 10;
+
+// Empty for a single tensor.
+report::list worst_of(const shown_comparison& x) {
+    report::list all;
+    const comparison& c = x.c;
+    if (c.tensors.size() < 2 || c.overall.cells.empty()) return all;
+    const cell& first = x.plan.cells[c.overall.cells.front().cell];
+    std::vector<std::pair<double, std::size_t>> losses;
+    for (const std::size_t t : c.tensors) {
+        const double nrmse = c.table.of(t, first.runs.front()).nrmse;
+        if (nrmse > 0) losses.emplace_back(nrmse, t);
+    }
+    std::ranges::stable_sort(losses, std::greater{}, [](const auto& l) { return l.first; });
+    if (losses.size() > listed_tensors) losses.resize(listed_tensors);
+    for (const auto& [loss, t] : losses) {
+        const std::optional<std::size_t> best = best_on(x.plan, c.table, t);
+        const auto here = rmse_of(c.table, t, first);
+        const auto least = best ? rmse_of(c.table, t, x.plan.cells[*best]) : here;
+        const bool better = here && least && *least < *here * (1 - same_rmse);
+        all.emplace_back(report::written(worst_members, {c, first, t, !better}));
+        if (!better) continue;
+        all.emplace_back(report::written(worst_members, {c, x.plan.cells[*best], t, true}));
+    }
+    return all;
+}
+
+struct crest_factors {
+    std::string transform;
+    double logs = 0, count = 0, largest = 0;
+    std::string_view tensor = {};
+};
+constexpr std::array crest_members = std::to_array<report::declared<crest_factors>>({
+    {"transform", "string", "with its size and seed; none", [](auto& f) { return f.transform; }},
+    {"mean", "amount", "geometric mean over tensors",
+     [](auto& f) { return std::exp(f.logs / f.count); }},
+    {"largest", "amount", "", [](auto& f) { return f.largest; }},
+    {"tensor", "string", "that has the largest", [](auto& f) { return f.tensor; }},
+});
+
+// A recipe's transform in short: "hadamard of 32".
+std::string transform_of(const codec::recipe& r) {
+    switch (r.rotate.what) {
+        case transform::kind::none:
+            return "none";
+        case transform::kind::hadamard:
+            return fmt::format("hadamard of {}", r.rotate.size);
+        case transform::kind::random_hadamard:
+            return fmt::format("random-hadamard of {}, seed {}", r.rotate.size, r.rotate.seed);
+        case transform::kind::matrix:
+            return fmt::format("matrix of {}", r.rotate.size);
+    }
+    return {};
+}
+
+// Empty without transforms.
+report::list crests_of(const shown_comparison& x) {
+    std::vector<std::pair<std::string, std::size_t>> transforms;  // and a run with it
+    for (const cell& one : x.plan.cells) {
+        const std::string name = transform_of(one.recipe);
+        const auto known =
+            std::ranges::find_if(transforms, [&](const auto& t) { return t.first == name; });
+        if (known == transforms.end()) transforms.emplace_back(name, one.runs.front());
+    }
+    report::list all;
+    if (std::ranges::all_of(x.plan.cells, [](const cell& one) {
+            return one.recipe.rotate == transform::rotation{};
+        })) {
+        return all;
+    }
+    for (const auto& [name, run] : transforms) {
+        crest_factors f{name};
+        for (const std::size_t t : x.c.tensors) {
+            const double crest = x.c.table.of(t, run).crest_factor;
+            if (std::isnan(crest)) continue;
+            f.logs += std::log(crest);
+            ++f.count;
+            if (crest <= f.largest) continue;
+            f.largest = crest;
+            f.tensor = x.c.table.tensors[t].of->tensor;
+        }
+        if (f.count > 0) all.emplace_back(report::written(crest_members, f));
+    }
+    return all;
+}
 
 struct shown_series {
     const comparison& c;
@@ -307,7 +414,8 @@ constexpr std::array tail_members = std::to_array<report::declared<shown_compari
          return to_list(x.c.roles,
                         [&](auto& r) { return report::written(role_members, {x.plan, r}); });
      }},
-    {"series", "[#series]", "a kind of tensor through the layers, under a recipe",
+    {"series", "[#series]",
+     "a kind of tensor through the layers, under a recipe; the baseline last if it is not ranked",
      [](auto&) { return report::list(); }},
     {"disagreement", "[#family]", "recipes that differ in the scale rule only",
      [](auto& x) {
@@ -322,6 +430,13 @@ constexpr std::array tail_members = std::to_array<report::declared<shown_compari
      [](auto& x) {
          return x.c.phases.empty() ? report::value() : report::written(phase_members, x);
      }},
+    {"worst_tensors", "[#worst]",
+     "ranked tensors with the largest relative error under the first recipe, and the recipe of "
+     "least error of each; empty for a single tensor",
+     [](auto& x) { return worst_of(x); }},
+    {"crest_factors", "[#crest]",
+     "max |x| / RMS of what is quantized, by transform; empty without transforms",
+     [](auto& x) { return crests_of(x); }},
     {"left_out", "[#left_out]", "recipes that do not exist",
      [](auto& x) { return report::listed(left_out_members, x.plan.left_out); }},
 });
@@ -346,10 +461,12 @@ record standing_record(const sweep_plan& plan, const standing& s) {
 
 report::record_list series_records(std::shared_ptr<const sweep_plan> plan,
                                    std::shared_ptr<const comparison> c) {
-    const std::size_t count = c->series.size() * plan->cells.size();
-    return {count, [plan = std::move(plan), c = std::move(c)](std::size_t i) {
-                const std::size_t cells = plan->cells.size();
-                return series_record({*c, c->series[i / cells], plan->cells[i % cells]});
+    const std::size_t each = plan->cells.size() + (plan->baseline_is_cell ? 0 : 1);
+    const std::size_t count = c->series.size() * each;
+    return {count, [plan = std::move(plan), c = std::move(c), each](std::size_t i) {
+                const std::size_t at = i % each;
+                const cell& of = at < plan->cells.size() ? plan->cells[at] : plan->baseline;
+                return series_record({*c, c->series[i / each], of});
             }};
 }
 
@@ -376,6 +493,8 @@ void declare_comparison(report::document_schema& to) {
         .define("phase_tensor", phased_members)
         .define("contest", contest_members)
         .define("cell", errors_members)
+        .define("worst", worst_members)
+        .define("crest", crest_members)
         .define("left_out", left_out_members);
 }
 

@@ -7,11 +7,8 @@
 #include "libmx/report/document.hpp"
 #include "libmx/studies/compare/comparison.hpp"
 
-namespace mx::pages {
-
-/// "4 to 5": the bits per element of a class.
-std::string bits_text(const compare::bits_class& k);
+namespace mx::documents {
 
 report::notes compare_verdict(const compare::sweep_plan& plan, const compare::comparison& c);
 
-}  // namespace mx::pages
+}  // namespace mx::documents

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pages/views/compare_words.hpp"
+#include "libmx/documents/compare_words.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@
 #include "libmx/pages/views/tensor_remarks.hpp"
 #include "libmx/report/cells.hpp"
 
-namespace mx::pages {
+namespace mx::documents {
 namespace {
 
 using namespace compare;
@@ -89,7 +89,8 @@ std::string lead_text(const standing& a, const standing& b, const std::string& s
 
 std::string class_text(const sweep_plan& plan, const comparison& c, const bits_class& k) {
     const standing& best = c.overall.cells[k.best];
-    std::string text = fmt::format("{} bits: {}", bits_text(k), plan.cells[best.cell].name);
+    std::string text =
+        fmt::format("{} to {} bits: {}", k.bits, k.bits + 1, plan.cells[best.cell].name);
     if (best.exact) text += ", exact";
     if (best.sqnr_db) text += fmt::format(", {} dB", report::fixed_text(best.sqnr_db->mean, 2));
     if (k.best == k.second || !best.rmse_ratio) return text + ".";
@@ -152,7 +153,7 @@ void add_coverage(const sweep_plan& plan, const comparison& c, report::notes& no
         notes.push_back(report::item(
             fmt::format("Without a figure for any tensor: {}.", base::joined(without, ", "))));
     }
-    tensor_remarks remarks;
+    pages::tensor_remarks remarks;
     for (std::size_t t = 0; t < c.table.tensors.size(); ++t) {
         for (const analysis::result& r : c.table.all_of(t)) remarks.see(r);
     }
@@ -160,8 +161,6 @@ void add_coverage(const sweep_plan& plan, const comparison& c, report::notes& no
 }
 
 }  // namespace
-
-std::string bits_text(const bits_class& k) { return fmt::format("{} to {}", k.bits, k.bits + 1); }
 
 report::notes compare_verdict(const sweep_plan& plan, const comparison& c) {
     report::notes notes;
@@ -180,4 +179,4 @@ report::notes compare_verdict(const sweep_plan& plan, const comparison& c) {
     return notes;
 }
 
-}  // namespace mx::pages
+}  // namespace mx::documents
