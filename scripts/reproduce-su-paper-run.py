@@ -5,7 +5,7 @@ the tables of that page as Markdown.
 
     scripts/reproduce-su-paper-run.py --steps 9000
 
-A step takes about 1.6 s of one core with AVX-512, each arm has a core. Both arms go on where they were
+A step takes about 1.6 s of one core with AVX-512, each arm has a core. Arms go on where they were
 stopped, so the same command continues them; --tables prints what is there and trains no arm."""
 
 import argparse
@@ -18,8 +18,13 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1]
 # As in the published code, labels of an MX run come from a teacher in the precision of its forward pass.
-ARMS = {"E4M3 as coded": ["--scheme", "su.coded.e4m3", "--teacher", "quantized", "--probe-every", "50"],
-        "float32": ["--scheme", "fp32"]}
+QUANTIZED = ["--teacher", "quantized", "--probe-every", "50"]
+ARMS = {"E4M3 as coded": ["--scheme", "su.coded.e4m3", *QUANTIZED],
+        "float32": ["--scheme", "fp32"],
+        "rceil": ["--scheme", "su.coded.e4m3", "-r", "mxfp8:scale=rceil,round=away", *QUANTIZED],
+        "E4M3 as told": ["--scheme", "su.told.e4m3", *QUANTIZED],
+        "bf16 activations": ["--scheme", "su.coded.bf16_act", *QUANTIZED]}
+FIRST = list(ARMS)[:2]  # those that decide S3 and S4
 # What the gradient at the parameters of the first arm is under other precisions, with labels of the float32 teacher.
 OTHERS = {
     "E4M3 as coded": "scheme=su.coded.e4m3",
@@ -99,21 +104,22 @@ def under_other_precisions(program, folder, arm, step):
 
 
 def print_tables(program, folder):
-    coded, plain = (folder_of(folder, arm) for arm in ARMS)
-    most = max(steps_of(coded), steps_of(plain))
+    arms = {arm: folder_of(folder, arm) for arm in ARMS if (folder_of(folder, arm) / "run.json").exists()}
+    coded = folder_of(folder, FIRST[0])
+    most = max(map(steps_of, arms.values()))
     edges = [0, 100, 200, 300, 400, 500, *range(1000, most + 1, 500)]
     lines = ["### Losses: median (largest)", ""]
     rows = [[f"{a + 1} to {b}"] for a, b in zip(edges, edges[1:])]
-    for at in coded, plain:
+    for at in arms.values():
         for row, cell in zip(rows, windows(at, edges)):
             row.append(cell)
-    lines += table(["steps", *ARMS], rows)
+    lines += table(["steps", *arms], rows)
     lines += ["### Instabilities", ""]
-    answer = subprocess.run([program, "runs", coded, plain, "--burn-in", "300", "--quiet", "--json", "-"], check=True,
+    answer = subprocess.run([program, "runs", *arms.values(), "--burn-in", "300", "--quiet", "--json", "-"], check=True,
                             stdout=subprocess.PIPE).stdout
     lines += table(["run", "steps", "jump at", "sustained excess from", "rise at the end, %"],
                    [[arm, one["steps"], one["jump_at"] or "-", one["excess_at"] or "-",
-                     "-" if one["rise_at_end"] is None else number(100 * one["rise_at_end"], 1)] for arm, one in zip(ARMS, json.loads(answer)["runs"])])
+                     "-" if one["rise_at_end"] is None else number(100 * one["rise_at_end"], 1)] for arm, one in zip(arms, json.loads(answer)["runs"])])
     probed = [step for step in run(coded)["steps"] if "probe" in step]
     blocks = [f"gain, block {i}" for i in range(len(gain_names(probed[0]["probe"])))]
     head = ["zeta", "cosine", "gain", *blocks]
@@ -153,6 +159,7 @@ def print_tables(program, folder):
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=9000)
+    parser.add_argument("--arm", action="append", choices=ARMS, help=f"repeatable; default: {' and '.join(FIRST)}")
     parser.add_argument("--tables", action="store_true", help="train no arm")
     parser.add_argument("--mx", default=str(SOURCE / "build/release/mx"))
     parser.add_argument("--folder", type=Path, default=SOURCE / "build/su-paper-run")
@@ -162,7 +169,8 @@ def main(arguments=None):
     network = ["--width", str(options.width), "--depth", "4", "--batch", str(options.batch), "--lr", "6e-4",
                "--stream", "torch", "--seed", "1337"]
     if not options.tables:
-        arms = [subprocess.Popen(training(options.mx, options.folder, arm, network, options.steps)) for arm in ARMS]
+        arms = [subprocess.Popen(training(options.mx, options.folder, arm, network, options.steps))
+                for arm in options.arm or FIRST]
         if any([arm.wait() for arm in arms]):
             sys.exit("an arm was stopped; the same command continues it")
     print_tables(options.mx, options.folder)
