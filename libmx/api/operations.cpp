@@ -53,9 +53,9 @@ void require_taken(const convert::conversion& done, const view& x) {
 // Arrays of the caller in place of a file; what was planned says how large they are.
 class memory_writer final : public io::array_writer {
   public:
-    using room = std::function<std::span<std::byte>(const io::planned_array&)>;
-    memory_writer(const std::vector<io::planned_array>& plan, const room& room_for) {
-        for (const io::planned_array& a : plan) arrays_.push_back(room_for(a));
+    using target = std::function<std::span<std::byte>(const io::planned_array&)>;
+    memory_writer(const std::vector<io::planned_array>& plan, const target& memory_for) {
+        for (const io::planned_array& a : plan) arrays_.push_back(memory_for(a));
     }
     void write(std::size_t index, std::uint64_t offset, std::span<const std::byte> bytes) override {
         if (!bytes.empty()) std::memcpy(arrays_[index].data() + offset, bytes.data(), bytes.size());
@@ -76,9 +76,9 @@ void write(const view& x, const recipe& r, convert::quantized_form form,
 }
 
 void write(const view& x, const recipe& r, convert::quantized_form form,
-           const memory_writer::room& room_for, const run_options& how) {
+           const memory_writer::target& memory_for, const run_options& how) {
     const auto make = [&](const std::vector<io::planned_array>& plan, const io::metadata_map&) {
-        return std::make_unique<memory_writer>(plan, room_for);
+        return std::make_unique<memory_writer>(plan, memory_for);
     };
     write(x, r, form, convert::destination(make), how);
 }
@@ -130,7 +130,7 @@ blocks quantize(const view& x, const recipe& r, const run_options& how) {
     q.grid_ = layout.grid_shape;
     q.outer_grid_ = layout.area_shape;
     float tensor_scale = 1;
-    const auto room_for = [&](const io::planned_array& a) -> std::span<std::byte> {
+    const auto memory_for = [&](const io::planned_array& a) -> std::span<std::byte> {
         if (a.name.ends_with(".scales")) {
             return codec::scales_have_codes(r) ? sized(q.scale_codes_, a) : sized(q.scales_, a);
         }
@@ -143,7 +143,7 @@ blocks quantize(const view& x, const recipe& r, const run_options& how) {
             static_cast<std::size_t>(block::packed_bytes(r.element->bits(), x.elements())));
         return q.packed_;
     };
-    write(x, r, convert::quantized_form::packed, room_for, how);
+    write(x, r, convert::quantized_form::packed, memory_for, how);
     if (codec::has_tensor_scale(r)) q.tensor_scale_ = tensor_scale;
     return q;
 }

@@ -23,7 +23,7 @@ class aligned_buffer {
     ~aligned_buffer() { ::operator delete(data_, alignment); }
 
     /// Makes space for `count` elements; keeps the contents only if it was large enough.
-    T* room_for(std::size_t count) {
+    T* reserve(std::size_t count) {
         if (count > size_) {
             ::operator delete(data_, alignment);
             data_ = nullptr;

@@ -56,7 +56,7 @@ class contestant {
         if (w.runs == 0) {
             a_.put(on_, std::span<const float>(varied(w.rows * w.depth)));
             b_.put(on_, std::span<const float>(varied(w.columns * w.depth)));
-            c_.room_for(on_, w.rows * w.columns);
+            c_.reserve(on_, w.rows * w.columns);
             multiply_adds_ = static_cast<double>(w.rows) * static_cast<double>(w.columns) *
                              static_cast<double>(w.depth);
             return;

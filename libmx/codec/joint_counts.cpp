@@ -30,7 +30,7 @@ void count_jointly(const std::uint16_t* words, std::size_t blocks, joint_tables&
 }
 
 joint_counts::joint_counts(joint_pass pass)
-    : pass_(pass), found_(tables_at_most * tables_at_most), room_(most_joint) {
+    : pass_(pass), found_(tables_at_most * tables_at_most), counters_(most_joint) {
     found = found_.data();
 }
 
@@ -73,7 +73,7 @@ bool joint_counts::find(std::uint16_t block, const std::uint16_t (&largest)[2],
         std::uint32_t*& at = found_[block * tables_at_most + half];
         if (at == nullptr) {
             if (tables_.size() == most_joint) return false;
-            at = room_.table(tables_.size());
+            at = counters_.table(tables_.size());
             tables_.push_back({block, half, at});
         }
         counters[h] = at;

@@ -102,7 +102,7 @@ class joint_counts final : private joint_tables {
     word_counts *blocks_ = nullptr, *halves_ = nullptr;
     std::vector<std::uint32_t*> found_;
     std::vector<joint_table> tables_;
-    counter_room room_;
+    counter_buffer counters_;
 };
 
 }  // namespace mx::codec

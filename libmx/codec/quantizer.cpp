@@ -33,7 +33,7 @@ const std::array<float, 256>& numbers_of(const format::scale_format& f) {
 
 }  // namespace
 
-std::byte* quantizer::room_for_values(std::size_t /*which*/, std::size_t /*bytes*/) {
+std::byte* quantizer::reserve_values(std::size_t /*which*/, std::size_t /*bytes*/) {
     return nullptr;
 }
 

@@ -118,7 +118,7 @@ class quantizer {
     /// Memory `which`, 0 or 1, for `bytes` of values, from which a device receives them without a
     /// further copy on the host; null if there is none, and any memory is as good. The next call
     /// with the same number frees it.
-    virtual std::byte* room_for_values(std::size_t which, std::size_t bytes);
+    virtual std::byte* reserve_values(std::size_t which, std::size_t bytes);
 
     /// `work` is called at most once, during a run, when this thread would otherwise wait for a
     /// device. It must not throw, nor change values of the run. An empty function: nothing.

@@ -94,7 +94,7 @@ void block_details::fit(const block_run& run) {
     };
     for_each_array(results, asked,
                    [&](auto*& array, std::size_t entries) { take(entries, sizeof *array); });
-    std::byte* const memory = room_.room_for(bytes);
+    std::byte* const memory = memory_.reserve(bytes);
     bytes = 0;
     for_each_array(results, asked, [&]<typename T>(T*& array, std::size_t entries) {
         array = reinterpret_cast<T*>(memory + take(entries, sizeof(T)));
@@ -106,7 +106,7 @@ void pack_blocks(const stored_values& values, const segment_place& place, block_
     run.stride = block_stride(place.block_size());
     run.blocks = place.blocks();
     run.draws = nullptr;
-    float* const to = run.room.room_for(run.blocks * run.stride);
+    float* const to = run.x_buffer.reserve(run.blocks * run.stride);
     run.x = to;
     for (std::size_t b = 0; b < run.blocks; ++b) {
         const block_extent e = extent_of(place, b);

@@ -22,8 +22,9 @@ struct block_run {
     const float* x = nullptr;
     std::size_t stride = 0;  ///< see block_stride
     std::size_t blocks = 0;
-    base::aligned_buffer<float> room;  ///< where `x` lies unless it is the stored values themselves
-    base::aligned_buffer<float> rows_room;
+    base::aligned_buffer<float>
+        x_buffer;  ///< where `x` lies unless it is the stored values themselves
+    base::aligned_buffer<float> rows_buffer;
 
     // Of the vector kernels, per block, with room for a multiple of 16 blocks:
     base::aligned_buffer<std::uint32_t> amax;     ///< magnitude bits of the largest element
@@ -52,7 +53,7 @@ struct block_run {
     base::aligned_buffer<double> sum_x, sum_x_low, sum_x2, sum_x2_low, sum_x2_least;
     small_element* small = nullptr;
     std::size_t smalls = 0;
-    base::aligned_buffer<small_element> small_room;
+    base::aligned_buffer<small_element> small_buffer;
 
     const std::byte* next = nullptr;  ///< the values that are likely to come next, or null
     std::size_t next_step = 0;        ///< bytes of one of them
@@ -60,7 +61,7 @@ struct block_run {
     // Random draws of the elements, laid out as `x`, and the seed they are for.
     const std::uint32_t* draws = nullptr;  ///< null: none yet
     std::uint64_t draw_seed = 0;
-    base::aligned_buffer<float> draw_room;
+    base::aligned_buffer<float> draw_buffer;
     base::aligned_buffer<float> draw_rows;
 };
 
@@ -82,7 +83,7 @@ struct block_details {
     void fit(const block_run& run);
 
   private:
-    base::aligned_buffer<std::byte> room_;
+    base::aligned_buffer<std::byte> memory_;
 };
 
 struct segment_kernel {

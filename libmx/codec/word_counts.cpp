@@ -154,9 +154,9 @@ word_range range_of(const std::uint16_t* words, std::size_t size) {
     return {static_cast<std::uint16_t>(largest), static_cast<std::uint16_t>(least + 1u)};
 }
 
-counter_room::~counter_room() { std::free(counters_); }
+counter_buffer::~counter_buffer() { std::free(counters_); }
 
-std::uint32_t* counter_room::table(std::size_t i) {
+std::uint32_t* counter_buffer::table(std::size_t i) {
     if (counters_ == nullptr) {
         counters_ = static_cast<std::uint32_t*>(
             std::calloc(tables_ * word_counters::stride, sizeof(std::uint32_t)));
@@ -183,7 +183,7 @@ word_counts::word_counts(tensor::dtype type, std::span<const recipe_request> rec
       known_(std::size_t{infinity_} >> binade_bits_),
       begins_(infinity_),
       numbers_(0x8000),
-      room_(raises_ ? 2 * most : most),
+      counters_(raises_ ? 2 * most : most),
       by_reference_(recipes.size()) {
     tables_.reserve(most + 1);
     tables_.push_back({});
@@ -426,7 +426,7 @@ std::uint16_t word_counts::find_table(std::uint16_t largest) {
         nan = from;
     }
     const auto number = static_cast<std::uint16_t>(tables_.size());
-    tables_.push_back({.count = room_.table(std::size_t{number - 1u} * (raises_ ? 2 : 1)),
+    tables_.push_back({.count = counters_.table(std::size_t{number - 1u} * (raises_ ? 2 : 1)),
                        .near = nan != 0 ? std::uint16_t{0} : near_of(first, last),
                        .least = 0xffff,
                        .largest = 0,

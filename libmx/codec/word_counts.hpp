@@ -97,12 +97,12 @@ struct word_range {
 word_range range_of(const std::uint16_t* words, std::size_t size);
 
 /// Memory for tables of counters, all of them zero; it costs nothing until something is counted.
-class counter_room {
+class counter_buffer {
   public:
-    explicit counter_room(std::size_t tables) : tables_(tables) {}
-    ~counter_room();
-    counter_room(const counter_room&) = delete;
-    counter_room& operator=(const counter_room&) = delete;
+    explicit counter_buffer(std::size_t tables) : tables_(tables) {}
+    ~counter_buffer();
+    counter_buffer(const counter_buffer&) = delete;
+    counter_buffer& operator=(const counter_buffer&) = delete;
     std::uint32_t* table(std::size_t i);
 
   private:
@@ -199,7 +199,7 @@ class word_counts final : private word_tables {
     std::vector<bool> referred_;  // by magnitude: the reference does such blocks
     std::vector<std::uint16_t> numbers_;
     std::vector<word_table> tables_;
-    counter_room room_;
+    counter_buffer counters_;
     std::uint64_t zero_blocks_ = 0, zero_elements_ = 0, elements_ = 0;
     std::unordered_map<word_extremes, std::uint64_t, hash_of_extremes> recorded_;
     std::vector<block::segment_stats> by_reference_;

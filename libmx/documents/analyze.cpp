@@ -16,7 +16,7 @@ measured analyze(const analyze_options& o, const run_environment& environment) {
     request.distributions = o.histograms;
     request.blocks_path = o.blocks;
     const bool blocks_only = o.recompute || !o.blocks.empty();
-    const measured_model m("analyze", o, request, environment, !blocks_only);
+    const measuring_session m("analyze", o, request, environment, !blocks_only);
     if (blocks_only) std::ranges::for_each(request.recipes, codec::require_blocks);
     // Policies limit the part of a gradient's error that is underflow.
     const bool gradients = std::ranges::any_of(m.opened.tensors, [&](const engine::tensor_ref& t) {

@@ -127,7 +127,7 @@ void put_before(std::vector<codec::recipe>& recipes, std::vector<codec::recipe> 
 measured cluster(const cluster_options& o, const run_environment& environment) {
     analysis::analysis_request request;
     if (!o.recipes.empty()) request.recipes = codec::parse_block_recipes(o.recipes);
-    const measured_model m("cluster", o, request, environment);
+    const measuring_session m("cluster", o, request, environment);
     // Without --recipe: the rule that clamps, then what the policy judges.
     if (o.recipes.empty()) {
         put_before(request.recipes,

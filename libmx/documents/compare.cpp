@@ -59,7 +59,7 @@ bool by_default(const compare_options& o) {
 
 // The operands of products, where the user chose no tensors: gains and biases are many, and are not
 // quantized.
-ranked_tensors ranked_of(const compare_options& o, const measured_model& m) {
+ranked_tensors ranked_of(const compare_options& o, const measuring_session& m) {
     if (!o.in.globs.empty() || !o.roles.roles.empty()) return {};
     const std::vector<policy::measured_tensor> all = described(m.opened.tensors, m.request.roles);
     std::optional<policy::policy> stated;
@@ -84,7 +84,7 @@ measured compare(const compare_options& o, const run_environment& environment) {
     const bool verdict = by_default(o);
     analysis::analysis_request request;
     if (!verdict) request = compare::request_of(plan, o.phase_sweep);
-    const measured_model m("compare", o, request, environment);
+    const measuring_session m("compare", o, request, environment);
     if (verdict) {
         sweep.more = request.recipes;
         plan = plan_sweep(sweep);

@@ -47,7 +47,7 @@ const std::vector<codec::recipe>& with_recipes(std::vector<codec::recipe>& recip
 }
 
 // The blocks of the tensors that a review finds most harmed: a second pass over these alone.
-std::vector<show::tensor_view> blocks_of(const pages::review& r, const measured_model& m) {
+std::vector<show::tensor_view> blocks_of(const pages::review& r, const measuring_session& m) {
     constexpr std::size_t blocks_of_each = 5;
     constexpr std::uint64_t most_map_rows = 16, most_map_columns = 32;
     std::vector<show::tensor_view> views;
@@ -110,9 +110,9 @@ pages::review review_of(std::span<const pages::result_set> sets, const judging_o
     return r;
 }
 
-measured_model::measured_model(const char* name, const measuring_options& o,
-                               analysis::analysis_request& r, const run_environment& environment,
-                               bool baselines)
+measuring_session::measuring_session(const char* name, const measuring_options& o,
+                                     analysis::analysis_request& r,
+                                     const run_environment& environment, bool baselines)
     : command(name),
       options(o),
       request(with_finder(r, o)),
@@ -124,7 +124,7 @@ measured_model::measured_model(const char* name, const measuring_options& o,
     if (r.partial) check_parts(o.parts, {opened.files, opened.tensors, o.parts}, o.page);
 }
 
-report::record measured_model::head() const {
+report::record measuring_session::head() const {
     report::record head = pages::document_head("mx.analysis/1");
     head.emplace_back("inputs",
                       input_list(opened.files, is_part() ? digest_function() : options.digest));
@@ -134,10 +134,10 @@ report::record measured_model::head() const {
     return head;
 }
 
-measured measured_model::finish(report::document d, const analysis::result_list& results,
-                                const std::vector<engine::skipped_tensor>& skipped,
-                                const analysis::distributions& sums, bool verdict_first,
-                                const view_function& view) const {
+measured measuring_session::finish(report::document d, const analysis::result_list& results,
+                                   const std::vector<engine::skipped_tensor>& skipped,
+                                   const analysis::distributions& sums, bool verdict_first,
+                                   const view_function& view) const {
     d.head = head();
     d.tail.emplace_back("skipped", skipped_list(skipped));
     const std::vector<std::string> remarks = engine::remarks_on(opened.tensors);

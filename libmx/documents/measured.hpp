@@ -44,12 +44,12 @@ struct measured {
 };
 
 /// Opened tensors and their request.
-struct measured_model {
+struct measuring_session {
     /// Completes `request` with roles, with distributions for a page, and, if it has no recipe,
     /// with those that the policy judges; with `baselines`, also with those of today's inference.
-    measured_model(const char* command, const measuring_options& o,
-                   analysis::analysis_request& request, const run_environment& environment,
-                   bool baselines = false);
+    measuring_session(const char* command, const measuring_options& o,
+                      analysis::analysis_request& request, const run_environment& environment,
+                      bool baselines = false);
 
     /// Whether only a part is measured: sections and statements about all tensors are left out.
     bool is_part() const { return documents::is_part(request.partial); }

@@ -61,7 +61,7 @@ void prepare(const input_transform& how, const block::grid& g, const panel& wher
 codec::stored_values prepare(const input_transform& how, const block::grid& g, const panel& where,
                              const codec::stored_values& from,
                              base::aligned_buffer<float>& buffer) {
-    const std::span<float> x(buffer.room_for(where.elements()), where.elements());
+    const std::span<float> x(buffer.reserve(where.elements()), where.elements());
     const auto widen = [&](std::uint64_t first, std::uint64_t rows) {
         const bool whole = from.stride == where.cols;
         const std::uint64_t count = whole ? rows * where.cols : where.cols;

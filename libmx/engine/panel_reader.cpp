@@ -30,7 +30,7 @@ codec::stored_values load(const io::byte_source& source, tensor::dtype type, con
     if (const std::byte* all = source.in_memory(); as_stored && all != nullptr) {
         return {type, all + bytes(start), v.cols};
     }
-    std::byte* const memory = buffer.room_for(static_cast<std::size_t>(bytes(p.elements())));
+    std::byte* const memory = buffer.reserve(static_cast<std::size_t>(bytes(p.elements())));
     const auto read = [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
         if (as_stored) {
             source.read(bytes(first), {memory + bytes(at), bytes(count)});

@@ -41,7 +41,7 @@ class read_ahead {
 class panel_buffer {
   public:
     /// Memory and types are those of `by` (non-owning), if it is not null: see
-    /// quantizer::room_for_values.
+    /// quantizer::reserve_values.
     void serve(codec::quantizer* by, std::size_t which) {
         by_ = by;
         which_ = which;
@@ -51,9 +51,9 @@ class panel_buffer {
         return by_ != nullptr ? by_->reads(type) : codec::is_stored(type);
     }
     /// Memory for a panel; the last one is lost.
-    std::byte* room_for(std::size_t bytes) {
-        std::byte* const given = by_ != nullptr ? by_->room_for_values(which_, bytes) : nullptr;
-        return given != nullptr ? given : own_.room_for(bytes);
+    std::byte* reserve(std::size_t bytes) {
+        std::byte* const given = by_ != nullptr ? by_->reserve_values(which_, bytes) : nullptr;
+        return given != nullptr ? given : own_.reserve(bytes);
     }
 
     std::vector<std::byte> scratch;  ///< what is stored, in pieces to be widened

@@ -43,7 +43,7 @@ class reporter {
 // The rows of a panel as float32, contiguous in `buffer`.
 codec::stored_values widened(const codec::stored_values& values, const panel& where,
                              panel_buffer& buffer) {
-    std::byte* const memory = buffer.room_for(where.elements() * sizeof(float));
+    std::byte* const memory = buffer.reserve(where.elements() * sizeof(float));
     const std::span<float> x(reinterpret_cast<float*>(memory), where.elements());
     const auto cols = static_cast<std::size_t>(where.cols);
     for (std::uint64_t r = 0; r < where.batches * where.rows; ++r) {

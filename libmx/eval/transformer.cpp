@@ -61,7 +61,7 @@ const T* quantized_rows(lab::execution_context& on, const lab::operand_rule& rul
                               buffer)
             .data;
     } else {
-        float* const to = narrow.room_for(rows * cols);
+        float* const to = narrow.reserve(rows * cols);
         on.split(rows * cols, grain, [&](std::size_t begin, std::size_t end, int) {
             for (std::size_t i = begin; i < end; ++i) to[i] = static_cast<float>(x[i]);
         });
@@ -271,7 +271,7 @@ const T* transformer<T>::input_of(const lab::precision& p, const std::string& la
     input_key_ = key;
     const T* from = x;
     if (p.vector_forward != lab::rounding::none) {
-        T* const to = rounded_x_.room_for(rows * cols);
+        T* const to = rounded_x_.reserve(rows * cols);
         std::copy_n(x, rows * cols, to);
         round_all(on_, p.vector_forward, rows * cols, to);
         from = to;
@@ -340,7 +340,7 @@ void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, bl
     const std::size_t positions = cache.positions;
     T* kept = nullptr;
     if (observer && keeps_probabilities) {
-        kept = probabilities_.room_for(shape_.heads * b.rows * positions);
+        kept = probabilities_.reserve(shape_.heads * b.rows * positions);
         std::fill_n(kept, shape_.heads * b.rows * positions, T{0});
     }
     on_.split(
@@ -372,8 +372,8 @@ void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, bl
                 const std::size_t all = cache.positions;
                 const T* const k = cache.keys.data() + sequence * all * key_width;
                 const T* const v = cache.values.data() + sequence * all * key_width;
-                T* const head_k = by.k.room_for(keys * size);
-                T* const head_v = by.v.room_for(std::max(keys, all) * size);
+                T* const head_k = by.k.reserve(keys * size);
+                T* const head_v = by.v.reserve(std::max(keys, all) * size);
                 for (std::size_t j = 0; j < keys; ++j) {
                     std::copy_n(k + (from + j) * key_width + key_head * size, size,
                                 head_k + j * size);
@@ -386,7 +386,7 @@ void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, bl
                         }
                     }
                     rounded("attention.v", key_head, 0, size, all, head_v);
-                    T* const turned = by.o.room_for(keys * size);
+                    T* const turned = by.o.reserve(keys * size);
                     for (std::size_t j = 0; j < keys; ++j) {
                         for (std::size_t i = 0; i < size; ++i) {
                             turned[j * size + i] = head_v[i * all + from + j];
@@ -400,13 +400,13 @@ void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, bl
                     }
                 }
                 for (std::size_t head = key_head * group; head < (key_head + 1) * group; ++head) {
-                    T* const head_q = by.q.room_for(rows * size);
+                    T* const head_q = by.q.reserve(rows * size);
                     const std::size_t at = (sequence * b.rows + first) * width + head * size;
                     for (std::size_t r = 0; r < rows; ++r) {
                         std::copy_n(q + at + r * width, size, head_q + r * size);
                     }
                     rounded("attention.q", head, first, rows, size, head_q);
-                    T* const p = by.p.room_for(rows * keys);
+                    T* const p = by.p.reserve(rows * keys);
                     lab::multiply(by.on, lab::operand_view_of<T>{head_q, rows, size, false},
                                   lab::operand_view_of<T>{head_k, keys, size, false}, p);
                     for (std::size_t r = 0; r < rows; ++r) {
@@ -423,7 +423,7 @@ void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, bl
                                     kept + (head * b.rows + first + r) * positions + from);
                     }
                     rounded("attention.p", head, first, rows, keys, p);
-                    T* const out = by.o.room_for(std::max(rows, keys) * size);
+                    T* const out = by.o.reserve(std::max(rows, keys) * size);
                     lab::multiply(by.on, lab::operand_view_of<T>{p, rows, keys, false},
                                   lab::operand_view_of<T>{head_v, size, keys, true}, out);
                     for (std::size_t r = 0; r < rows; ++r) {
@@ -437,8 +437,8 @@ void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, bl
 template <typename T>
 void transformer<T>::mlp(const arm& how, const token_batch& b, const T* m, T* y) {
     const std::size_t tokens = b.tokens(), count = tokens * shape_.hidden;
-    T* const g = gate_.room_for(count);
-    T* const u = up_.room_for(count);
+    T* const g = gate_.reserve(count);
+    T* const u = up_.reserve(count);
     linear(how, {role::gate, layer_}, b, tokens, m, g);
     linear(how, {role::up, layer_}, b, tokens, m, u);
     on_.split(count, grain, [&](std::size_t begin, std::size_t end, int) {
@@ -482,8 +482,8 @@ void transformer<T>::experts(const arm& how, const token_batch& b, const T* m, T
         for (std::size_t r = 0; r < rows; ++r) {
             std::copy_n(m + chosen[e][r].first * d, d, x.data() + r * d);
         }
-        T* const g = gate_.room_for(rows * shape_.hidden);
-        T* const u = up_.room_for(rows * shape_.hidden);
+        T* const g = gate_.reserve(rows * shape_.hidden);
+        T* const u = up_.reserve(rows * shape_.hidden);
         input_ = nullptr;
         linear(how, {role::expert_gate, layer_, e}, b, rows, x.data(), g);
         linear(how, {role::expert_up, layer_, e}, b, rows, x.data(), u);
@@ -504,13 +504,13 @@ void transformer<T>::forward(const arm& how, const token_batch& b, T* h, block_c
     const norm_place norms = shape_.kind->norms;
     T* x = h;
     if (norms != norm_place::after) {
-        x = x_.room_for(tokens * d);
+        x = x_.reserve(tokens * d);
         normalize(role::attention_norm, h, tokens, d, x);
     }
     input_ = nullptr;
-    T* const q = q_.room_for(tokens * qw);
-    T* const k = k_.room_for(tokens * kw);
-    T* const v = v_.room_for(tokens * kw);
+    T* const q = q_.reserve(tokens * qw);
+    T* const k = k_.reserve(tokens * kw);
+    T* const v = v_.reserve(tokens * kw);
     linear(how, {role::query, layer_}, b, tokens, x, q);
     linear(how, {role::key, layer_}, b, tokens, x, k);
     linear(how, {role::value, layer_}, b, tokens, x, v);
@@ -564,13 +564,13 @@ void transformer<T>::forward(const arm& how, const token_batch& b, T* h, block_c
         observer({model_.layer_name({role::key, layer_}), "k_cache", tokens, kw, k});
         observer({model_.layer_name({role::value, layer_}), "v_cache", tokens, kw, v});
     }
-    T* const o = o_.room_for(tokens * qw);
+    T* const o = o_.reserve(tokens * qw);
     attend(how, b, q, to, o);
     if (observer && keeps_probabilities) {
         observer({model_.layer_name({role::query, layer_}), "p", shape_.heads * b.rows,
                   to.positions, probabilities_.data()});
     }
-    T* const y = y_.room_for(tokens * d);
+    T* const y = y_.reserve(tokens * d);
     input_ = nullptr;
     linear(how, {role::output, layer_}, b, tokens, o, y);
     add_bias({role::output_bias}, tokens, d, y);
@@ -583,7 +583,7 @@ void transformer<T>::forward(const arm& how, const token_batch& b, T* h, block_c
     add();
     T* m = h;
     if (norms != norm_place::after) {
-        m = x_.room_for(tokens * d);
+        m = x_.reserve(tokens * d);
         normalize(role::mlp_norm, h, tokens, d, m);
     }
     input_ = nullptr;

@@ -241,7 +241,7 @@ std::vector<std::uint32_t> product_somewhere(const backend& by, const operand& a
                                              const multiply_control& control) {
     try {
         return product_by(by, a, b, c, model, how, control);
-    } catch (const base::cuda::no_room& short_of) {
+    } catch (const base::cuda::out_of_memory& short_of) {
         if (control.notices == nullptr) throw;
         const backend& other = best_backend();
         control.notices->once("multiplying", base::cuda::went_elsewhere(short_of, other.name));

@@ -23,7 +23,7 @@ operand_panel::operand_panel(const operand& o, const panel_shape& shape, int thr
             table_.push_back(unpack(*o.format, subnormal_alignment::least_exponent, code));
         }
     }
-    make_room();
+    reserve();
     const std::size_t at_once = panel_lanes / shape.lanes;  // groups per task
     base::parallel_for((groups_ + at_once - 1) / at_once, threads, nullptr,
                        [&](std::uint64_t task, int) {
@@ -32,22 +32,22 @@ operand_panel::operand_panel(const operand& o, const panel_shape& shape, int thr
                        });
 }
 
-void operand_panel::make_room() {
+void operand_panel::reserve() {
     const std::size_t elements = groups_ * steps_ * shape_.length * shape_.lanes;
     const std::size_t parts = elements / shape_.part;
-    special_.room_for(groups_ * steps_);
-    scale_exponents_.room_for(parts);
+    special_.reserve(groups_ * steps_);
+    scale_exponents_.reserve(parts);
     if (shape_.values == panel_values::integers) {
-        integers_.room_for(elements);
-        scale_values_.room_for(parts);
-        nonzero_.room_for(parts);
+        integers_.reserve(elements);
+        scale_values_.reserve(parts);
+        nonzero_.reserve(parts);
         return;
     }
-    exponents_.room_for(elements);
+    exponents_.reserve(elements);
     if (shape_.values == panel_values::wide) {
-        wide_.room_for(elements);
+        wide_.reserve(elements);
     } else {
-        narrow_.room_for(elements);
+        narrow_.reserve(elements);
     }
 }
 

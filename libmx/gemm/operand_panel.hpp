@@ -87,7 +87,7 @@ class operand_panel {
         return (group * steps_ + step) * (shape_.length / shape_.part) * shape_.lanes;
     }
     factor unpacked(std::uint32_t code) const;
-    void make_room();
+    void reserve();
     void pack_group(std::size_t group);
     bool pack_elements(std::size_t row, std::size_t group, std::size_t step, std::size_t lane);
     bool pack_scales(std::size_t row, std::size_t group, std::size_t step, std::size_t lane);

@@ -42,13 +42,13 @@ class array_of {
   public:
     /// Makes space for `count` elements; keeps the contents only if it was large enough and is in
     /// the same memory.
-    T* room_for(const execution_context& on, std::size_t count) {
+    T* reserve(const execution_context& on, std::size_t count) {
         if (on.device() == nullptr) {
             leave_device();
-            data_ = here_.room_for(count);
+            data_ = here_.reserve(count);
         } else {
             if (!there_.is_of(*on.device())) there_ = cuda::device_memory(*on.device());
-            data_ = reinterpret_cast<T*>(there_.room_for(count * sizeof(T)));
+            data_ = reinterpret_cast<T*>(there_.reserve(count * sizeof(T)));
         }
         return data_;
     }
@@ -56,7 +56,7 @@ class array_of {
     const T* data() const { return data_; }
 
     T* put(execution_context& on, std::span<const T> x) {
-        T* const to = room_for(on, x.size());
+        T* const to = reserve(on, x.size());
         send(on, x, to);
         return to;
     }

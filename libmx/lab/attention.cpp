@@ -49,7 +49,7 @@ std::size_t attention::bytes_of_thread() const {
 }
 
 attention::head_buffers attention::buffers_of(worker& by) const {
-    float* at = by.buffer.room_for(bytes_of_thread() / sizeof(float));
+    float* at = by.buffer.reserve(bytes_of_thread() / sizeof(float));
     head_buffers r{};
     for (float** const m : {&r.q, &r.k, &r.v, &r.o, &r.dq, &r.dk, &r.dv, &r.sum_k, &r.sum_v}) {
         *m = at;
@@ -261,10 +261,10 @@ attention::heads_there attention::gather_there(execution_context& on, std::size_
                           key_heads,
                           cosine_.there(on).data(),
                           sine_.there(on).data(),
-                          q_.room_for(on, heads * n * size),
-                          k_.room_for(on, key_heads * n * size),
-                          v_.room_for(on, key_heads * n * size),
-                          p_.room_for(on, heads * n * n)};
+                          q_.reserve(on, heads * n * size),
+                          k_.reserve(on, key_heads * n * size),
+                          v_.reserve(on, key_heads * n * size),
+                          p_.reserve(on, heads * n * n)};
     all.gather(shape_.heads, q, all.q, true);
     all.gather(shape_.key_heads, k, all.k, true);
     all.gather(shape_.key_heads, v, all.v, false);
@@ -277,7 +277,7 @@ void attention::forward_there(execution_context& on, std::size_t sequences, cons
                               const float* k, const float* v, float* o) {
     const std::size_t n = shape_.context, size = shape_.size;
     const heads_there all = gather_there(on, sequences, q, k, v);
-    float* const out = o_.room_for(on, all.heads * n * size);
+    float* const out = o_.reserve(on, all.heads * n * size);
     all.multiply({all.p, n, n}, {all.v, size, n, true}, out, true);
     all.scatter(shape_.heads, out, o, false);
 }
@@ -288,10 +288,10 @@ void attention::backward_there(execution_context& on, std::size_t sequences, con
     const std::size_t n = shape_.context, size = shape_.size;
     const std::size_t group = shape_.heads / shape_.key_heads;
     const heads_there all = gather_there(on, sequences, q, k, v);
-    float* const part = o_.room_for(on, 2 * all.heads * n * size);
+    float* const part = o_.reserve(on, 2 * all.heads * n * size);
     float* const gradient = part + all.heads * n * size;
-    float* const sum = sum_.room_for(on, all.key_heads * n * size);
-    float* const d = d_.room_for(on, all.heads * n * n);
+    float* const sum = sum_.reserve(on, all.key_heads * n * size);
+    float* const d = d_.reserve(on, all.heads * n * n);
     const auto add_up = [&](float* to, bool turned) {
         on.run(jobs::sum_groups{{n * size}, group, gradient, sum}, all.key_heads);
         all.scatter(shape_.key_heads, sum, to, turned);

@@ -41,7 +41,7 @@ execution_context::execution_context(int threads, std::unique_ptr<cuda::device_a
 execution_context::execution_context(execution_context&&) noexcept = default;
 execution_context::~execution_context() = default;
 
-void execution_context::leave_device(const base::cuda::no_room& short_of) {
+void execution_context::leave_device(const base::cuda::out_of_memory& short_of) {
     if (notices_ == nullptr) throw short_of;
     notices_->once("training", base::cuda::went_elsewhere(short_of, kernels_->name));
     left_ = std::move(device_);

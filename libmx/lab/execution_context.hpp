@@ -62,7 +62,7 @@ class execution_context {
     void note_copies(std::string_view what) const;
     /// Continues without the device, which lacks memory. Throws `short_of` if there are no notices.
     /// Arrays on the device remain readable.
-    void leave_device(const base::cuda::no_room& short_of);
+    void leave_device(const base::cuda::out_of_memory& short_of);
     /// Scratch memory of a product; its contents are undefined afterwards.
     base::aligned_buffer<float>& packed() { return packed_; }
     base::aligned_buffer<double>& packed_float64() { return packed_float64_; }

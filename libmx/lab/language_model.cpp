@@ -209,19 +209,19 @@ float language_network::forward(execution_context& on, const precision& how,
     const std::size_t narrow = tokens * shape_.width, wide = tokens * shape_.hidden();
     const std::size_t queries = tokens * attention_.shape().width();
     const std::size_t keys = tokens * attention_.shape().key_width();
-    float* const a = a_.room_for(on, narrow);
-    float* const y = y_.room_for(on, narrow);
+    float* const a = a_.reserve(on, narrow);
+    float* const y = y_.reserve(on, narrow);
     lookup_forward(on, of(values, list_.all().front()), ids_.data(), tokens, shape_.width, a);
     for (std::size_t i = 0; i < shape_.depth; ++i) {
         block_state& b = blocks_[i];
         const auto project = [&](role r, const float* x, array& to, std::size_t count) {
-            linear_forward(c, linear(at(i, r), values), x, to.room_for(on, count));
+            linear_forward(c, linear(at(i, r), values), x, to.reserve(on, count));
         };
         const auto project_heads = [&](role r, role bias, array& to, std::size_t count) {
             const parameter* const own = shape_.query_bias ? &at(i, bias) : nullptr;
-            linear_forward(c, linear(at(i, r), values, own), b.n.data(), to.room_for(on, count));
+            linear_forward(c, linear(at(i, r), values, own), b.n.data(), to.reserve(on, count));
         };
-        norm_forward(c, norm(at(i, role::attention_norm), values), a, b.n.room_for(on, narrow),
+        norm_forward(c, norm(at(i, role::attention_norm), values), a, b.n.reserve(on, narrow),
                      b.in_kept);
         project_heads(role::query, role::query_bias, b.q, queries);
         project_heads(role::key, role::key_bias, b.k, keys);
@@ -232,24 +232,24 @@ float language_network::forward(execution_context& on, const precision& how,
             norm_forward(c, norm(at(i, role::key_norm), values), b.k.data(), b.k.data(), b.k_kept);
         }
         attention_.forward(on, tokens, b.q.data(), b.k.data(), b.v.data(),
-                           b.o.room_for(on, queries));
+                           b.o.reserve(on, queries));
         const parameter* const bias = shape_.output_bias ? &at(i, role::output_bias) : nullptr;
         linear_forward(c, linear(at(i, role::output), values, bias), b.o.data(), y);
         add(on, a, y, narrow, a);
-        norm_forward(c, norm(at(i, role::mlp_norm), values), a, b.m.room_for(on, narrow),
+        norm_forward(c, norm(at(i, role::mlp_norm), values), a, b.m.reserve(on, narrow),
                      b.mlp_kept);
         project(role::up, b.m.data(), b.u, wide);
         if (gated()) project(role::gate, b.m.data(), b.g, wide);
         activation_forward(c, shape_.phi, tokens, shape_.hidden(), b.u.data(),
-                           b.h.room_for(on, wide), b.g.data());
+                           b.h.reserve(on, wide), b.g.data());
         linear_forward(c, linear(at(i, role::down), values), b.h.data(), y);
         add(on, a, y, narrow, a);
     }
-    norm_forward(c, norm(last_norm(), values), a, last_.room_for(on, narrow), last_kept_);
-    float* const logits = logits_.room_for(on, tokens * shape_.vocabulary);
+    norm_forward(c, norm(last_norm(), values), a, last_.reserve(on, narrow), last_kept_);
+    float* const logits = logits_.reserve(on, tokens * shape_.vocabulary);
     linear_forward(c, linear(head(), values), last_.data(), logits);
     return cross_entropy_loss(on, logits, target_.data(), tokens, shape_.vocabulary,
-                              d_logits_.room_for(on, tokens * shape_.vocabulary));
+                              d_logits_.reserve(on, tokens * shape_.vocabulary));
 }
 
 void language_network::backward(execution_context& on, const precision& how,
@@ -260,16 +260,16 @@ void language_network::backward(execution_context& on, const precision& how,
     const std::size_t narrow = tokens_ * shape_.width, wide = tokens_ * shape_.hidden();
     const std::size_t queries = tokens_ * attention_.shape().width();
     const std::size_t keys = tokens_ * attention_.shape().key_width();
-    float* const da = y_.room_for(on, narrow);      // gradient of the residual stream
-    float* const dx = d_x_.room_for(on, narrow);    // gradient of a branch's input
-    float* const part = d_y_.room_for(on, narrow);  // one of several gradients that add up to it
-    float* const dq = d_q_.room_for(on, queries);
-    float* const d_o = d_o_.room_for(on, queries);  // and that of q or k before its norm
-    float* const dk = d_k_.room_for(on, keys);
-    float* const dv = d_v_.room_for(on, keys);
-    float* const dh = d_h_.room_for(on, wide);
-    float* const du = d_u_.room_for(on, wide);
-    float* const dg = gated() ? d_g_.room_for(on, wide) : nullptr;
+    float* const da = y_.reserve(on, narrow);      // gradient of the residual stream
+    float* const dx = d_x_.reserve(on, narrow);    // gradient of a branch's input
+    float* const part = d_y_.reserve(on, narrow);  // one of several gradients that add up to it
+    float* const dq = d_q_.reserve(on, queries);
+    float* const d_o = d_o_.reserve(on, queries);  // and that of q or k before its norm
+    float* const dk = d_k_.reserve(on, keys);
+    float* const dv = d_v_.reserve(on, keys);
+    float* const dh = d_h_.reserve(on, wide);
+    float* const du = d_u_.reserve(on, wide);
+    float* const dg = gated() ? d_g_.reserve(on, wide) : nullptr;
     const auto undo = [&](const parameter& w, const float* x, const float* dy, float* to,
                           const parameter* bias = nullptr) {
         linear_backward(c, linear(w, values), x, dy, to, of(gradients, w),

@@ -15,7 +15,7 @@ namespace {
 const float* rounded(const execution_context& on, rounding how, const float* x, std::size_t count,
                      array& buffer) {
     if (how == rounding::none) return x;
-    float* const to = buffer.room_for(on, count);
+    float* const to = buffer.reserve(on, count);
     on.run(jobs::round{{}, how, x, to}, count);
     return to;
 }
@@ -150,7 +150,7 @@ void norm_forward(const layer_context& all, const norm_layer& l, const float* x,
     const layer_context c = within(all, l.name);
     show(c, {l.name, "x", l.tokens, l.width, x, true});
     const std::size_t count = l.tokens * l.width;
-    float* const gain = c.buffers.gain.room_for(c.on, 2 * l.width);
+    float* const gain = c.buffers.gain.reserve(c.on, 2 * l.width);
     float* const bias = l.bias == nullptr ? nullptr : gain + l.width;
     prepared(c, l, c.how.norm_statistics, l.gain, c.how.gain, gain);
     if (bias != nullptr) {
@@ -165,8 +165,8 @@ void norm_forward(const layer_context& all, const norm_layer& l, const float* x,
                         rows,
                         x,
                         y,
-                        kept.normal.room_for(c.on, count),
-                        kept.variance.room_for(c.on, l.tokens)},
+                        kept.normal.reserve(c.on, count),
+                        kept.variance.reserve(c.on, l.tokens)},
              l.tokens);
     const operand_view out = quantized(c.on, c.how.norm_output, {},
                                        {y, l.tokens, l.width, draws_of(c, l.name, "output")},
@@ -178,7 +178,7 @@ void norm_backward(const layer_context& all, const norm_layer& l, const norm_kep
                    const float* dy, float* dx, float* dgain, float* dbias) {
     const layer_context c = within(all, l.name);
     const rounding how = c.how.norm_backward;
-    float* const gain = c.buffers.gain.room_for(c.on, l.width);
+    float* const gain = c.buffers.gain.reserve(c.on, l.width);
     prepared(c, l, how, l.gain, c.how.gain, gain);
     const float* const normal = kept.normal.data();
     const simd::norm_rows rows{0, l.width, l.eps, l.rms, how, how, gain, nullptr};
@@ -230,7 +230,7 @@ namespace {
 template <typename Make>
 double sum_of_losses(execution_context& on, std::size_t rows, Make&& make) {
     array_of<double> losses;
-    on.run(make(losses.room_for(on, rows)), rows);
+    on.run(make(losses.reserve(on, rows)), rows);
     double sum = 0;
     for (const double one : losses.get(on, rows)) sum += one;
     return sum;

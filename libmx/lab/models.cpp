@@ -102,7 +102,7 @@ class proxy_model final : public model {
                           how.teacher_quantized ? how : plain, data_seed(), step);
         if (teacher_scale_ != 1.0f) on.run(jobs::scale{{}, teacher_scale_, y}, count);
         if (request_.noise == 0 || request_.loss == loss_kind::kl) return;
-        float* const noise = noise_.room_for(on, count);
+        float* const noise = noise_.reserve(on, count);
         normal("data.noise", noise);
         on.run(jobs::add_scaled{{}, static_cast<float>(request_.noise), noise, y}, count);
     }
@@ -113,7 +113,7 @@ class proxy_model final : public model {
                                               seed, step, &observer);
         const std::size_t width = request_.shape.width;
         const float* const y = y_.there(on).data();
-        float* const dy = dy_.room_for(on, size());
+        float* const dy = dy_.reserve(on, size());
         if (request_.loss == loss_kind::mse) {
             return mean_squared_error(on, out, y, request_.batch, width, dy);
         }

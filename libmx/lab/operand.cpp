@@ -162,7 +162,7 @@ operand_view quantized(execution_context& on, const operand_rule& rule,
     const bool as_it_is = plain && (!rule.recipe || rule.recipe->plain->name == "f32");
     if (as_it_is && !rotated) return plain_view(given.data, given, over);
     const std::size_t count = given.rows * given.cols;
-    float* const to = buffer.room_for(on, rotated ? 2 * count : count);
+    float* const to = buffer.reserve(on, rotated ? 2 * count : count);
     matrix_view m = given;
     if (rotated) {
         float* const turned = as_it_is ? to : to + count;
@@ -189,7 +189,7 @@ operand_view quantized(execution_context& on, const operand_rule& rule,
     if (over == axis::first && codec::bumps_positions(r)) {
         // Exponents are raised along rows of blocks, so these blocks must be rows.
         array turned;
-        float* const rows = turned.room_for(on, count);
+        float* const rows = turned.reserve(on, count);
         transpose(on, m.data, m.rows, m.cols, rows);
         quantize_blocks(on, r, {rows, m.cols, m.rows, m.key},
                         {1, static_cast<std::size_t>(r.block.cols), false}, to);
@@ -211,7 +211,7 @@ operand_view_of<double> quantized(execution_context& on, const operand_rule& rul
                                   const transform::rotation& rotate, const matrix_view& given,
                                   array_of<double>& buffer) {
     const std::size_t count = given.rows * given.cols;
-    double* const to = buffer.room_for(on, count);
+    double* const to = buffer.reserve(on, count);
     array narrow;
     const bool rotated = rotate.what != transform::kind::none;
     if (!rule.recipe || !rule.recipe->blocks) {
@@ -220,7 +220,7 @@ operand_view_of<double> quantized(execution_context& on, const operand_rule& rul
     }
     matrix_view m = given;
     if (rotated) {
-        float* const turned = narrow.room_for(on, count);
+        float* const turned = narrow.reserve(on, count);
         copy_there(on, given.data, count, turned);
         turn(on, rotate, turned, m.rows, m.cols, axis::last, false);
         m.data = turned;
@@ -241,7 +241,7 @@ const float* quantized_copy(execution_context& on, const operand_rule& rule,
     float* to = const_cast<float*>(v.data);  // points into `buffer`
     if (over == axis::first && !v.transposed) {
         array turned;
-        float* const rows = turned.room_for(on, m.rows * m.cols);
+        float* const rows = turned.reserve(on, m.rows * m.cols);
         transpose(on, v.data, m.cols, m.rows, rows);
         copy_there(on, rows, m.rows * m.cols, to);
     }

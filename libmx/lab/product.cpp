@@ -119,7 +119,7 @@ void pack_panels(const execution_context& on, const operand_view_of<T>& b,
                  base::aligned_buffer<T>& buffer) {
     const std::size_t columns = columns_of<T>(on.kernels());
     const std::size_t panels = (b.rows + columns - 1) / columns;
-    T* const packed = buffer.room_for(panels * b.depth * columns);
+    T* const packed = buffer.reserve(panels * b.depth * columns);
     on.split(
         panels, std::max<std::size_t>(1, 200'000 / (b.depth * columns + 1)),
         [&](std::size_t begin, std::size_t end, int) { pack(b, columns, begin, end, packed); });

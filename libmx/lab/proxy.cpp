@@ -99,15 +99,15 @@ const float* student::forward(execution_context& on, const precision& how,
         block_state& b = blocks_[i];
         const float* z = a;
         if (shape_.norm != norm_kind::none) {
-            float* const normed = b.normed.room_for(on, tokens * shape_.width);
+            float* const normed = b.normed.reserve(on, tokens * shape_.width);
             norm_forward(c, norm(i, values), a, normed, b.kept);
             z = normed;
         }
-        float* const u = b.u.room_for(on, tokens * shape_.inner());
+        float* const u = b.u.reserve(on, tokens * shape_.inner());
         linear_forward(c, fc1(i, values), z, u);
-        float* const h = b.h.room_for(on, tokens * shape_.hidden());
+        float* const h = b.h.reserve(on, tokens * shape_.hidden());
         activation_forward(c, shape_.phi, tokens, shape_.hidden(), u, h);
-        float* const out = b.out.room_for(on, tokens * shape_.width);
+        float* const out = b.out.reserve(on, tokens * shape_.width);
         linear_forward(c, fc2(i, values), h, out);
         add(on, a, out, tokens * shape_.width, out);
         a = out;
@@ -119,10 +119,10 @@ void student::backward(execution_context& on, const precision& how, std::span<co
                        float* dy, std::span<float> gradients, const layer_observer* observer) {
     on.run(jobs::fill{{}, 0.0f, gradients.data()}, list_.size());
     const layer_context c = context(on, how, observer);
-    float* const dh = dh_.room_for(on, tokens_ * shape_.hidden());
-    float* const du = du_.room_for(on, tokens_ * shape_.inner());
-    float* const dz = dz_.room_for(on, tokens_ * shape_.width);
-    float* const da = da_.room_for(on, tokens_ * shape_.width);
+    float* const dh = dh_.reserve(on, tokens_ * shape_.hidden());
+    float* const du = du_.reserve(on, tokens_ * shape_.inner());
+    float* const dz = dz_.reserve(on, tokens_ * shape_.width);
+    float* const da = da_.reserve(on, tokens_ * shape_.width);
     for (std::size_t i = shape_.depth; i-- > 0;) {
         const block_state& kept = blocks_[i];
         const float* const in = i == 0 ? x_ : blocks_[i - 1].out.data();
@@ -213,9 +213,9 @@ void teacher::forward(execution_context& on, const float* x, std::size_t tokens,
     const layer_context c{on, how, buffers_, seed, step};
     const std::size_t d = shape_.width;
     const std::span<const float> values = values_.there(on);
-    float* const u = u_.room_for(on, tokens * inner_);
-    float* const h = h_.room_for(on, tokens * hidden_);
-    float* const next = y_.room_for(on, tokens * d);
+    float* const u = u_.reserve(on, tokens * inner_);
+    float* const h = h_.reserve(on, tokens * hidden_);
+    float* const next = y_.reserve(on, tokens * d);
     const bool stepwise = shape_.phi == activation::gelu && how.vector_forward != rounding::none;
     for (std::size_t i = 0; i < shape_.depth; ++i) {
         const parameter &fc1 = list_.all()[2 * i], &fc2 = list_.all()[2 * i + 1];

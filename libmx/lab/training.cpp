@@ -271,7 +271,7 @@ double training::gradient_norm() {
     std::vector<jobs::part> parts;
     for (const parameter& p : all) parts.push_back({p.first, p.count});
     on_.run(jobs::sums_of_squares{parts_.put(on_, std::span<const jobs::part>(parts)),
-                                  gradients_.there(on_).data(), sums_.room_for(on_, all.size())},
+                                  gradients_.there(on_).data(), sums_.reserve(on_, all.size())},
             all.size());
     double sum = 0;
     for (const double one : sums_.get(on_, all.size())) sum += one;
@@ -279,10 +279,10 @@ double training::gradient_norm() {
 }
 
 template <typename Work>
-void training::with_room(Work&& work) {
+void training::with_memory(Work&& work) {
     try {
         work();
-    } catch (const base::cuda::no_room& short_of) {
+    } catch (const base::cuda::out_of_memory& short_of) {
         // Nothing that a step changes is changed before it has all its memory.
         model_->observer = nullptr;
         for (mirrored* const all : {&values_, &moments_.first, &moments_.second}) {
@@ -296,7 +296,7 @@ void training::with_room(Work&& work) {
 
 void training::step(const std::string& dump) {
     if (request_.nudge != 0 && request_.nudge_after == done()) apply_nudge();
-    with_room([&] { take_step(dump); });
+    with_memory([&] { take_step(dump); });
 }
 
 void training::take_step(const std::string& dump) {
@@ -330,7 +330,7 @@ void training::take_step(const std::string& dump) {
 }
 
 void training::evaluate() {
-    with_room([&] {
+    with_memory([&] {
         held_out_loss_ = model_->held_out_loss(on_, precision_now(), values_.there(on_),
                                                request_.seed, done() + 1);
     });

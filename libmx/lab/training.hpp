@@ -83,7 +83,7 @@ class training {
     void clip(double most, double norm);
     /// Calls work(), again on the host if the device lacks memory.
     template <typename Work>
-    void with_room(Work&& work);
+    void with_memory(Work&& work);
     report::record take_probe(const precision& how);
     void write_dump(const std::string& path, const precision& how);
 

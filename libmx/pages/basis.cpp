@@ -20,7 +20,7 @@ namespace {
 
 using report::cell;
 
-report::section inputs_section(const evidence& e, const review_options& o) {
+report::section inputs_section(const review_data& e, const review_options& o) {
     report::section s{.heading = "Inputs", .columns = columns_of({"path", "bytes", "sha256"})};
     for (const input_file& f : e.inputs) {
         s.add(f.path, f.bytes, f.sha256.empty() ? "not recorded" : f.sha256);
@@ -71,7 +71,7 @@ std::string rotation_text(const codec::recipe& r) {
     return text.empty() ? "none" : text;
 }
 
-report::section recipes_section(const evidence& e) {
+report::section recipes_section(const review_data& e) {
     report::section s{
         .heading = "Recipes",
         .columns = columns_of({"recipe", "element", "scale", column_of("rule", "scale\nrule"),
@@ -138,7 +138,7 @@ report::record dialect_part(const codec::recipe& r) {
 }
 
 // The parts that occur, each once in the order of the recipes.
-report::section parts_section(const evidence& e) {
+report::section parts_section(const review_data& e) {
     report::section s{
         .heading = "Terms of the recipes",
         .columns = columns_of({"part", "name", "meaning", column_of("source", "after")}),
@@ -158,7 +158,7 @@ report::section parts_section(const evidence& e) {
 
 }  // namespace
 
-std::vector<report::section> basis_sections(const evidence& e, const review_options& o) {
+std::vector<report::section> basis_sections(const review_data& e, const review_options& o) {
     std::vector<report::section> all{inputs_section(e, o)};
     if (e.plan.recipes.empty()) return all;
     all.push_back(recipes_section(e));
@@ -166,7 +166,7 @@ std::vector<report::section> basis_sections(const evidence& e, const review_opti
     return all;
 }
 
-std::vector<report::section> definition_sections(const evidence& e) {
+std::vector<report::section> definition_sections(const review_data& e) {
     if (e.plan.recipes.empty()) return {};
     report::section s{.heading = "Definitions",
                       .columns = columns_of({column_of("name", "metric"), "unit", "definition"}),

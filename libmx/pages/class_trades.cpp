@@ -7,7 +7,7 @@
 
 namespace mx::pages {
 
-class_trades trades_of(const std::string& role, const evidence& e,
+class_trades trades_of(const std::string& role, const review_data& e,
                        const std::vector<std::size_t>& among) {
     constexpr double infinite = std::numeric_limits<double>::infinity();
     class_trades all{role, {}, among};

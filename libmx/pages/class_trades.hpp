@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libmx/pages/evidence.hpp"
+#include "libmx/pages/review_data.hpp"
 
 namespace mx::pages {
 
@@ -29,11 +29,11 @@ struct candidate {
 struct class_trades {
     std::string role;  ///< empty: all tensors
     std::vector<candidate> candidates;
-    std::vector<std::size_t> tensors = {};  ///< of the class, indices into the board
+    std::vector<std::size_t> tensors = {};  ///< of the class, indices into the table
 };
 
 /// Over the tensors of `among` that were measured under every recipe that measured any of them.
-class_trades trades_of(const std::string& role, const evidence& e,
+class_trades trades_of(const std::string& role, const review_data& e,
                        const std::vector<std::size_t>& among);
 
 }  // namespace mx::pages

@@ -9,18 +9,18 @@
 
 namespace mx::pages {
 
-std::vector<std::size_t> shown_cells(const evidence& e, std::size_t most) {
+std::vector<std::size_t> shown_cells(const review_data& e, std::size_t most) {
     std::vector<std::size_t> cells;
     for (std::size_t c = 0; c < std::min(most, e.plan.cells.size()); ++c) cells.push_back(c);
     return cells;
 }
 
-std::string shown_text(const evidence& e, std::size_t most) {
+std::string shown_text(const review_data& e, std::size_t most) {
     if (e.plan.cells.size() <= most) return {};
     return fmt::format(" The first {} of {} recipes.", most, e.plan.cells.size());
 }
 
-std::vector<std::string> plotted_roles(const evidence& e) {
+std::vector<std::string> plotted_roles(const review_data& e) {
     std::vector<std::string> roles{""};
     const auto is_norm = [](const tensor_class& c) { return c.role == "norm"; };
     if (e.classes.size() > 1 && std::ranges::any_of(e.classes, is_norm)) {
@@ -33,7 +33,7 @@ std::string tensors_of(const std::string& role) {
     return role.empty() ? "all tensors" : fmt::format("{} tensors", role);
 }
 
-double elements_of(const evidence& e, std::size_t tensor) {
+double elements_of(const review_data& e, std::size_t tensor) {
     std::uint64_t most = 0;
     for (std::size_t run = 0; run < e.table.runs; ++run) {
         most = std::max(most, e.table.of(tensor, run).elements);

@@ -9,8 +9,8 @@
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/policy/policy.hpp"
-#include "libmx/studies/compare/board.hpp"
 #include "libmx/studies/compare/ranking.hpp"
+#include "libmx/studies/compare/results_table.hpp"
 
 namespace mx::pages {
 namespace {
@@ -39,7 +39,7 @@ struct spread {
     double worst(const layer_metric& m) const { return m.larger_is_worse ? high : low; }
 };
 
-std::optional<spread> spread_of(const evidence& e, const std::vector<std::size_t>& tensors,
+std::optional<spread> spread_of(const review_data& e, const std::vector<std::size_t>& tensors,
                                 std::size_t cell, const layer_metric& m) {
     spread s;
     double sum = 0;
@@ -69,7 +69,7 @@ struct layered {
     std::vector<std::size_t> rest;
 };
 
-layered layers_of(const evidence& e, const tensor_class& c) {
+layered layers_of(const review_data& e, const tensor_class& c) {
     layered l;
     for (const std::size_t t : c.tensors) {
         const auto& layer = e.table.tensors[t].of->layer;
@@ -103,8 +103,8 @@ std::vector<layer_group> groups_of(const layered& l) {
     return groups;
 }
 
-void add_heat_map(const evidence& e, const tensor_class& c, const layered& l, const layer_metric& m,
-                  bool more, report::section& to) {
+void add_heat_map(const review_data& e, const tensor_class& c, const layered& l,
+                  const layer_metric& m, bool more, report::section& to) {
     const std::vector<std::size_t> cells = shown_cells(e, most_figure_recipes);
     report::heat_map h;
     h.value = axis_of(m.title, m.unit, m.logarithmic);
@@ -135,7 +135,7 @@ void add_heat_map(const evidence& e, const tensor_class& c, const layered& l, co
 
 }  // namespace
 
-report::section layers_section(const evidence& e) {
+report::section layers_section(const review_data& e) {
     const policy::policy by = policy::find_policy("training");
     report::section s{.heading = "Layer by layer"};
     for (const tensor_class& c : e.classes) {

@@ -55,7 +55,7 @@ std::vector<panel_series> named(std::vector<shared_panel> panels) {
     return all;
 }
 
-void add_mantissas(const evidence& e, const std::string& role, report::section& to) {
+void add_mantissas(const review_data& e, const std::string& role, report::section& to) {
     report::bar_chart chart = mantissa_chart();
     std::vector<shared_panel> panels;
     for (const compare::cell& c : e.plan.cells) {
@@ -95,7 +95,7 @@ magnitude_bins by_magnitude(const format::element_format& f, const std::vector<d
     return m;
 }
 
-void add_codes(const evidence& e, const std::string& role, report::section& to) {
+void add_codes(const review_data& e, const std::string& role, report::section& to) {
     report::bar_chart chart;
     chart.x = axis_of("magnitude of the element", "", true);
     chart.y = axis_of("elements", "", false, true);
@@ -145,7 +145,7 @@ std::optional<int> exponent_of(const format::scale_format& f, int code) {
     return std::ilogb(v);
 }
 
-void add_scales(const evidence& e, const std::string& role, report::section& to) {
+void add_scales(const review_data& e, const std::string& role, report::section& to) {
     report::bar_chart chart;
     chart.x = axis_of("exponent of the scale", "");
     chart.y = axis_of("blocks", "", false, true);
@@ -183,7 +183,7 @@ void add_scales(const evidence& e, const std::string& role, report::section& to)
 
 }  // namespace
 
-report::section blocks_section(const evidence& e) {
+report::section blocks_section(const review_data& e) {
     report::section s{.heading = "Blocks, codes and scales"};
     if (e.sums.empty()) {
         s.notes.push_back(

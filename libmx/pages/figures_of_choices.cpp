@@ -19,21 +19,21 @@ constexpr std::size_t most_marks = 600;
 constexpr std::size_t most_names = 5;
 
 // A tensor's squared error under a cell relative to its sum of squares; nullopt if undefined.
-std::optional<double> loss_of(const evidence& e, std::size_t tensor, std::size_t cell) {
+std::optional<double> loss_of(const review_data& e, std::size_t tensor, std::size_t cell) {
     const auto nrmse =
         compare::figure_of(e.table, tensor, e.plan.cells[cell], &analysis::result::nrmse);
     if (!nrmse || !std::isfinite(*nrmse)) return {};
     return *nrmse * *nrmse;
 }
 
-std::optional<double> sqnr_of(const evidence& e, std::size_t tensor, std::size_t cell) {
+std::optional<double> sqnr_of(const review_data& e, std::size_t tensor, std::size_t cell) {
     const auto loss = loss_of(e, tensor, cell);
     if (!loss || *loss <= 0) return {};
     return base::decibels_of_power(*loss);
 }
 
 // The tensors with the largest part of the error, down to the total.
-void add_waterfall(const evidence& e, const chosen_cells& chosen, report::section& to) {
+void add_waterfall(const review_data& e, const chosen_cells& chosen, report::section& to) {
     struct bar {
         std::size_t tensor;
         double error;
@@ -93,7 +93,7 @@ void add_waterfall(const evidence& e, const chosen_cells& chosen, report::sectio
 }
 
 // SQNR over all elements with a chosen recipe, each tensor divided by its RMS.
-double pooled_loss(const evidence& e, const chosen_cells& chosen, std::size_t cell) {
+double pooled_loss(const review_data& e, const chosen_cells& chosen, std::size_t cell) {
     double error = 0;
     for (std::size_t t = 0; t < chosen.size(); ++t) {
         if (chosen[t]) error += loss_of(e, t, cell).value_or(HUGE_VAL) * elements_of(e, t);
@@ -101,7 +101,7 @@ double pooled_loss(const evidence& e, const chosen_cells& chosen, std::size_t ce
     return error;
 }
 
-double bits_of_cell(const evidence& e, std::size_t cell) {
+double bits_of_cell(const review_data& e, std::size_t cell) {
     for (std::size_t t = 0; t < e.table.tensors.size(); ++t) {
         const auto bits =
             compare::figure_of(e.table, t, e.plan.cells[cell], &analysis::result::bits_per_element);
@@ -111,7 +111,7 @@ double bits_of_cell(const evidence& e, std::size_t cell) {
 }
 
 // The recipe of most elements compared with the best one with fewer bits, per tensor.
-void add_rivals(const evidence& e, const chosen_cells& chosen, report::section& to) {
+void add_rivals(const review_data& e, const chosen_cells& chosen, report::section& to) {
     std::vector<double> elements(e.plan.cells.size(), 0);
     for (std::size_t t = 0; t < chosen.size(); ++t) {
         if (chosen[t]) elements[*chosen[t]] += elements_of(e, t);
@@ -181,7 +181,7 @@ void add_rivals(const evidence& e, const chosen_cells& chosen, report::section& 
 
 }  // namespace
 
-report::section choices_section(const evidence& e, const chosen_cells& chosen) {
+report::section choices_section(const review_data& e, const chosen_cells& chosen) {
     report::section s{.heading = "Tensors under the recommendation"};
     add_waterfall(e, chosen, s);
     add_rivals(e, chosen, s);

@@ -29,7 +29,7 @@ struct norm {
     std::string name = {};  // in plots
 };
 
-std::optional<std::size_t> find_tensor(const evidence& e, const report::record& r) {
+std::optional<std::size_t> find_tensor(const review_data& e, const report::record& r) {
     const std::string file = report::text_of(r, "file");
     const std::string name = report::text_of(r, "tensor");
     for (const tensor_class& c : e.classes) {
@@ -42,7 +42,7 @@ std::optional<std::size_t> find_tensor(const evidence& e, const report::record& 
     return {};
 }
 
-std::vector<norm> norms_of(const evidence& e) {
+std::vector<norm> norms_of(const review_data& e) {
     std::vector<norm> all;
     for (const report::record* r : e.norms) {
         const auto tensor = find_tensor(e, *r);
@@ -62,7 +62,7 @@ std::vector<norm> norms_of(const evidence& e) {
 }
 
 // Short tensor names for a plot: without the parts that all of them start or end with.
-std::vector<std::string> short_names(const evidence& e, const std::vector<norm>& norms) {
+std::vector<std::string> short_names(const review_data& e, const std::vector<norm>& norms) {
     std::vector<std::string> names;
     for (const norm& n : norms) names.push_back(e.tensor_name(n.tensor));
     const auto shared = [&](auto begin_of) {
@@ -107,7 +107,7 @@ double share_in(const mantissas& bins, const codec::clamp_zone& zone) {
     return all == 0 ? 0 : inside / all;
 }
 
-double saturation_of(const evidence& e, const norm& n, const compare::cell& c) {
+double saturation_of(const review_data& e, const norm& n, const compare::cell& c) {
     return analysis::value_or(e.table.of(n.tensor, c.runs.front()).saturated_block_rate, 0);
 }
 
@@ -121,7 +121,7 @@ std::string group_of(double saturation) {
 }
 
 // Cells that clamp depending on the mantissa, widest zones first, one per zone and block shape.
-std::vector<const compare::cell*> zones_of(const evidence& e) {
+std::vector<const compare::cell*> zones_of(const review_data& e) {
     std::vector<const compare::cell*> cells;
     for (const compare::cell& c : e.plan.cells) {
         const codec::clamp_zone zone = codec::clamp_zone_of(c.recipe);
@@ -141,7 +141,7 @@ std::vector<const compare::cell*> zones_of(const evidence& e) {
     return cells;
 }
 
-void add_scatter(const evidence& e, const std::vector<norm>& norms, const compare::cell& c,
+void add_scatter(const review_data& e, const std::vector<norm>& norms, const compare::cell& c,
                  bool first, report::section& to) {
     const codec::clamp_zone zone = codec::clamp_zone_of(c.recipe);
     report::scatter_chart chart;
@@ -203,7 +203,7 @@ void add_panels(std::vector<norm> norms, const compare::cell& c, report::section
 
 }  // namespace
 
-report::section norms_section(const evidence& e) {
+report::section norms_section(const review_data& e) {
     report::section s;
     const bool any =
         std::ranges::any_of(e.classes, [](const tensor_class& c) { return c.role == "norm"; });

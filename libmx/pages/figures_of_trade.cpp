@@ -28,7 +28,7 @@ double stored_bits(const analysis::tensor_identity& of, double elements) {
 
 // Every tensor under its chosen recipe; a tensor that keeps its precision has its stored bits and
 // no error. nullopt if nothing is chosen.
-std::optional<report::point> mixture_of(const evidence& e, const class_trades& r,
+std::optional<report::point> mixture_of(const review_data& e, const class_trades& r,
                                         const chosen_cells& chosen) {
     double bits = 0, noise = 0, elements = 0;
     for (const std::size_t t : r.tensors) {
@@ -46,7 +46,7 @@ std::optional<report::point> mixture_of(const evidence& e, const class_trades& r
     return report::point{bits / elements, base::decibels_of_power(noise / elements), "recommended"};
 }
 
-void add_bits(const evidence& e, const class_trades& r, const chosen_cells& chosen,
+void add_bits(const review_data& e, const class_trades& r, const chosen_cells& chosen,
               report::section& to) {
     report::scatter_chart chart;
     double elements = 0;
@@ -93,7 +93,7 @@ struct block_family {
     std::vector<const candidate*> members;
 };
 
-std::vector<block_family> block_families(const evidence& e, const class_trades& r) {
+std::vector<block_family> block_families(const review_data& e, const class_trades& r) {
     std::vector<block_family> families;
     for (const candidate& c : r.candidates) {
         codec::recipe common = e.plan.cells[c.cell].recipe;
@@ -107,12 +107,12 @@ std::vector<block_family> block_families(const evidence& e, const class_trades& 
     return families;
 }
 
-double block_elements(const evidence& e, const candidate& c) {
+double block_elements(const review_data& e, const candidate& c) {
     const codec::block_shape& b = e.plan.cells[c.cell].recipe.block;
     return static_cast<double>(b.rows) * b.cols;
 }
 
-void add_blocks(const evidence& e, const class_trades& r, report::section& to) {
+void add_blocks(const review_data& e, const class_trades& r, report::section& to) {
     report::line_chart chart;
     chart.x = axis_of("elements per block", "", true);
     chart.y = axis_of("SQNR", "dB");
@@ -139,7 +139,7 @@ void add_blocks(const evidence& e, const class_trades& r, report::section& to) {
         .more = !r.role.empty();
 }
 
-void add_parts(const evidence& e, const class_trades& r, report::section& to) {
+void add_parts(const review_data& e, const class_trades& r, report::section& to) {
     constexpr std::array parts{"clamp", "underflow", "grid"};
     report::stacked_chart chart;
     chart.value = axis_of("squared error over squared values", "", false, true);
@@ -164,7 +164,7 @@ void add_parts(const evidence& e, const class_trades& r, report::section& to) {
         .more = !r.role.empty();
 }
 
-void add_regret(const evidence& e, const class_trades& r, report::section& to) {
+void add_regret(const review_data& e, const class_trades& r, report::section& to) {
     report::stacked_chart chart;
     chart.value = axis_of("squared error over squared values", "", false, true);
     chart.parts = {"under the best scales", "regret"};
@@ -186,7 +186,7 @@ void add_regret(const evidence& e, const class_trades& r, report::section& to) {
         .more = !r.role.empty();
 }
 
-void add_plane(const evidence& e, const std::vector<class_trades>& all, report::section& to) {
+void add_plane(const review_data& e, const std::vector<class_trades>& all, report::section& to) {
     report::scatter_chart chart;
     chart.x = axis_of("overflow", "", true, true);
     chart.y = axis_of("underflow", "", true, true);
@@ -219,7 +219,7 @@ void add_plane(const evidence& e, const std::vector<class_trades>& all, report::
 
 }  // namespace
 
-report::section trade_section(const evidence& e, const chosen_cells& chosen) {
+report::section trade_section(const review_data& e, const chosen_cells& chosen) {
     report::section s{.heading = "Recipe against recipe"};
     std::vector<class_trades> all;
     for (const tensor_class& c : e.classes) all.push_back(trades_of(c.role, e, c.tensors));

@@ -16,7 +16,7 @@ double lead(const analysis::result& r) { return r.sqnr_db - r.group->worst_sqnr_
 
 }  // namespace
 
-report::section groups_section(const evidence& e) {
+report::section groups_section(const review_data& e) {
     struct row {
         std::size_t tensor;
         analysis::result of;

@@ -33,7 +33,7 @@ struct place {
 };
 
 // The name with '*' in place of the numbers of layers and experts: what it is in every layer.
-std::optional<place> place_of(const evidence& e, std::size_t tensor) {
+std::optional<place> place_of(const review_data& e, std::size_t tensor) {
     const analysis::tensor_identity& of = *e.table.tensors[tensor].of;
     const auto at = engine::layer_of(of.tensor);
     if (!of.layer || !at) return {};
@@ -45,7 +45,7 @@ std::optional<place> place_of(const evidence& e, std::size_t tensor) {
 // Tensors by module and layer.
 using modules = std::map<std::string, std::map<std::int64_t, std::vector<std::size_t>>>;
 
-double largest(const evidence& e, std::size_t tensor, const tensor_quantity& q) {
+double largest(const review_data& e, std::size_t tensor, const tensor_quantity& q) {
     double most = -HUGE_VAL;
     for (const std::size_t cell : shown_cells(e, most_lines)) {
         most = std::max(most, q(tensor, cell).value_or(-HUGE_VAL));
@@ -56,7 +56,7 @@ double largest(const evidence& e, std::size_t tensor, const tensor_quantity& q) 
 // The tensors of modules that are in several layers: empty if these are less than half, or if a dot
 // plot has room for all. `order`:
 // the modules as in the file, at most shown_modules of them.
-modules by_module(const evidence& e, const std::vector<std::size_t>& tensors,
+modules by_module(const review_data& e, const std::vector<std::size_t>& tensors,
                   const tensor_quantity& q, std::vector<std::string>& order,
                   std::string& left_out) {
     modules all;
@@ -101,7 +101,7 @@ modules by_module(const evidence& e, const std::vector<std::size_t>& tensors,
     return all;
 }
 
-report::line_chart module_lines(const evidence& e, const modules& all,
+report::line_chart module_lines(const review_data& e, const modules& all,
                                 const std::vector<std::string>& order, const tensor_quantity& q) {
     report::line_chart chart;
     chart.x = axis_of("layer", "");
@@ -133,7 +133,7 @@ report::line_chart module_lines(const evidence& e, const modules& all,
 }
 
 // A row per tensor or, of many, a position per tensor, both as in the file.
-report::scatter_chart dots_of(const evidence& e, std::vector<std::size_t> tensors,
+report::scatter_chart dots_of(const review_data& e, std::vector<std::size_t> tensors,
                               const report::axis& value, const tensor_quantity& q) {
     report::scatter_chart chart;
     const bool rows = tensors.size() <= most_dot_rows;
@@ -169,7 +169,7 @@ report::scatter_chart dots_of(const evidence& e, std::vector<std::size_t> tensor
 
 // By layer, a panel per module, or by tensor where there are no such layers. `at`: values that are
 // marked by lines.
-void add_by_place(const evidence& e, const std::vector<std::size_t>& tensors, report::axis value,
+void add_by_place(const review_data& e, const std::vector<std::size_t>& tensors, report::axis value,
                   const std::vector<report::level>& at, const tensor_quantity& q,
                   const std::string& kind, const std::string& title, const std::string& caption,
                   report::section& to) {
@@ -198,7 +198,7 @@ void add_by_place(const evidence& e, const std::vector<std::size_t>& tensors, re
 
 }  // namespace
 
-void add_excess(const evidence& e, const std::vector<std::size_t>& operands,
+void add_excess(const review_data& e, const std::vector<std::size_t>& operands,
                 const policy::policy& by, report::section& to) {
     std::vector<double> normal;
     for (const compare::cell& c : e.plan.cells) {
@@ -239,7 +239,7 @@ void add_excess(const evidence& e, const std::vector<std::size_t>& operands,
                  "Error relative to normal data", caption, to);
 }
 
-void add_ratios(const evidence& e, const std::vector<std::size_t>& tensors,
+void add_ratios(const review_data& e, const std::vector<std::size_t>& tensors,
                 const std::string& baseline, report::section& to) {
     const auto base = std::ranges::find(e.plan.cells, baseline, &compare::cell::name);
     if (base == e.plan.cells.end() || e.plan.cells.size() < 2) return;
@@ -255,7 +255,7 @@ void add_ratios(const evidence& e, const std::vector<std::size_t>& tensors,
                  "Below 1: less error than the baseline.", to);
 }
 
-void add_pairs(const evidence& e, report::section& to) {
+void add_pairs(const review_data& e, report::section& to) {
     const std::vector<std::size_t> cells = shown_cells(e, most_figure_recipes);
     if (cells.size() < 2) return;
     report::heat_map map;
@@ -297,7 +297,7 @@ void add_pairs(const evidence& e, report::section& to) {
                std::move(map));
 }
 
-void add_block_shares(const evidence& e, report::section& to) {
+void add_block_shares(const review_data& e, report::section& to) {
     // A saturated block is collapsed as well. Recipes without such blocks are left out.
     std::vector<bool> seen(e.plan.cells.size());
     const tensor_quantity share = [&](std::size_t tensor,

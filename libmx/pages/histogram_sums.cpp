@@ -44,7 +44,7 @@ bool read_mantissas(const report::record& r, mantissas& bins) {
     return true;
 }
 
-std::optional<histogram_sum> histograms_of(const evidence& e, const std::string& role,
+std::optional<histogram_sum> histograms_of(const review_data& e, const std::string& role,
                                            const std::string& recipe) {
     std::optional<histogram_sum> sum;
     for (const report::record* r : e.sums) {

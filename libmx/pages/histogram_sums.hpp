@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "libmx/metrics/histograms.hpp"
-#include "libmx/pages/evidence.hpp"
+#include "libmx/pages/review_data.hpp"
 
 namespace mx::pages {
 
@@ -25,7 +25,7 @@ struct histogram_sum {
 
 /// The histograms of one role and recipe, or over all roles if `role` is empty; nullopt if there
 /// are none.
-std::optional<histogram_sum> histograms_of(const evidence& e, const std::string& role,
+std::optional<histogram_sum> histograms_of(const review_data& e, const std::string& role,
                                            const std::string& recipe);
 
 /// Reads the bins of a record's member amax_mantissa_histogram; false if it has none.

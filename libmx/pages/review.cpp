@@ -14,7 +14,7 @@
 
 #include "libmx/base/task.hpp"
 #include "libmx/engine/roles.hpp"
-#include "libmx/pages/evidence.hpp"
+#include "libmx/pages/review_data.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/verdict.hpp"
 #include "libmx/pages/views/cluster_view.hpp"
@@ -49,7 +49,7 @@ std::string telling_path(const std::string& path) {
     return above.empty() || above == "." ? name : above + "/" + name;
 }
 
-std::string title_of(const evidence& e) {
+std::string title_of(const review_data& e) {
     std::vector<std::string> given;
     for (const input_file& f : e.inputs) {
         if (std::ranges::find(given, f.given) == given.end()) given.push_back(f.given);
@@ -81,7 +81,7 @@ policy::judged_model judged(std::span<const result_set> sets, const policy::basi
 }
 
 // Whether the recipes are the defaults of a run without --recipe.
-bool measured_by_default(const evidence& e, const policy::judged_model& m) {
+bool measured_by_default(const review_data& e, const policy::judged_model& m) {
     std::vector<policy::measured_tensor> measured;
     for (const policy::measured_tensor& t : m.tensors) {
         if (!t.left_out.empty()) continue;
@@ -94,7 +94,7 @@ bool measured_by_default(const evidence& e, const policy::judged_model& m) {
 }
 
 // The command that repeats the measurements and makes the page.
-std::string repeat_command(const evidence& e, const policy::judged_model& m,
+std::string repeat_command(const review_data& e, const policy::judged_model& m,
                            std::span<const result_set> sets) {
     if (e.plan.recipes.empty()) return {};
     std::vector<std::string> recipes;
@@ -116,8 +116,8 @@ std::string repeat_command(const evidence& e, const policy::judged_model& m,
     return common->text();
 }
 
-// The recommended cell of each tensor of the board.
-chosen_cells choices_of(const evidence& e, const policy::judged_model& m) {
+// The recommended cell of each tensor of the table.
+chosen_cells choices_of(const review_data& e, const policy::judged_model& m) {
     chosen_cells chosen(e.table.tensors.size());
     std::vector<std::string> names;
     for (const auto& cell : e.plan.cells) names.push_back(codec::to_string(cell.recipe));
@@ -133,8 +133,8 @@ chosen_cells choices_of(const evidence& e, const policy::judged_model& m) {
     return chosen;
 }
 
-// The operands of products on the board.
-std::vector<std::size_t> board_operands(const evidence& e, const policy::judged_model& m) {
+// The operands of products on the table.
+std::vector<std::size_t> ranked_operands(const review_data& e, const policy::judged_model& m) {
     std::vector<std::size_t> operands;
     for (std::size_t t = 0; t < e.table.tensors.size(); ++t) {
         const analysis::tensor_identity& of = *e.table.tensors[t].of;
@@ -162,7 +162,7 @@ report::section said_once(report::section s) {
 }
 
 // "BF16, 104 tensors, 18.7 MB in 1 file".
-std::string subtitle_of(const evidence& e) {
+std::string subtitle_of(const review_data& e) {
     std::vector<std::string> dtypes;
     for (const compare::tensor_row& t : e.table.tensors) {
         if (std::ranges::find(dtypes, t.of->dtype) == dtypes.end()) dtypes.push_back(t.of->dtype);
@@ -180,7 +180,7 @@ std::string subtitle_of(const evidence& e) {
 }
 
 // Marks records that belong to several tensors.
-std::string groups_sentence(const evidence& e) {
+std::string groups_sentence(const review_data& e) {
     std::uint64_t members = 0, records = 0;
     for (std::size_t t = 0; t < e.table.tensors.size(); ++t) {
         std::uint64_t most = 0;
@@ -198,7 +198,7 @@ std::string groups_sentence(const evidence& e) {
 }
 
 // Tensors whose names tell no role. A run whose user gave patterns has said what they are.
-std::string unknown_roles(const evidence& e, std::span<const result_set> sets) {
+std::string unknown_roles(const review_data& e, std::span<const result_set> sets) {
     const auto has_patterns = [](const result_set& s) {
         const auto given = report::options_in(*s.head);
         return std::ranges::find(given, "role-pattern", &report::given_option::name) != given.end();
@@ -218,7 +218,7 @@ std::string unknown_roles(const evidence& e, std::span<const result_set> sets) {
 
 // Names without a role, and tensors with NaN, Inf and inputs beyond float32, each listed once for
 // all recipes.
-std::vector<std::string> warnings_of(const evidence& e, std::span<const result_set> sets) {
+std::vector<std::string> warnings_of(const review_data& e, std::span<const result_set> sets) {
     std::vector<std::string> said;
     if (std::string names = unknown_roles(e, sets); !names.empty()) {
         said.push_back(std::move(names));
@@ -255,8 +255,8 @@ std::vector<std::string> warnings_of(const evidence& e, std::span<const result_s
     return said;
 }
 
-// Indices in the board of the tensors that a recipe harms, worst first.
-std::vector<std::size_t> worst_first(const evidence& e, const policy::judged_model& m) {
+// Indices in the table of the tensors that a recipe harms, worst first.
+std::vector<std::size_t> worst_first(const review_data& e, const policy::judged_model& m) {
     std::map<std::pair<std::string_view, std::string_view>, std::size_t> rows;
     for (std::size_t i = 0; i < e.table.tensors.size(); ++i) {
         const analysis::tensor_identity& of = *e.table.tensors[i].of;
@@ -286,7 +286,7 @@ constexpr std::array policy_members = std::to_array<report::declared<policy::pol
 });
 
 struct reviewed {
-    const evidence& e;
+    const review_data& e;
     const policy::judged_model& m;
     const std::string& repeat;
 };
@@ -327,7 +327,7 @@ review make_review(std::span<const result_set> sets, const review_options& optio
                    bool with_page) {
     constexpr std::uint64_t steps = 15;
     base::task making(with_page ? "making the page" : "judging", with_page ? steps : 2);
-    const evidence e = gather(sets, with_page);
+    const review_data e = gather(sets, with_page);
     making.step();
     const policy::judged_model m = judged(sets, options.judged_by);
     making.step();
@@ -358,10 +358,10 @@ review make_review(std::span<const result_set> sets, const review_options& optio
         add_block_shares(e, d.sections.front());
     } else if (compares) {
         add_pairs(e, d.sections.front());
-        add_ratios(e, board_operands(e, m), report::text_of(*sets[0].tail, "baseline"),
+        add_ratios(e, ranked_operands(e, m), report::text_of(*sets[0].tail, "baseline"),
                    d.sections[1]);
     } else if (!d.sections.empty()) {
-        add_excess(e, board_operands(e, m), m.by, d.sections.front());
+        add_excess(e, ranked_operands(e, m), m.by, d.sections.front());
     }
     const auto add = [&](auto sections) {
         put(d.sections, std::move(sections));

@@ -16,7 +16,7 @@ constexpr std::size_t most_values = 1'200'000;
 constexpr std::size_t most_columns = 32;
 
 // The rows and columns of the explorer, reduced if a page could not hold all.
-report::explorer explorer_of(const evidence& e, const std::vector<std::size_t>& worst_first,
+report::explorer explorer_of(const review_data& e, const std::vector<std::size_t>& worst_first,
                              report::notes& notes) {
     const std::size_t tensors = e.table.tensors.size();
     const std::size_t columns = std::min(e.plan.cells.size(), most_columns);
@@ -66,7 +66,7 @@ report::explorer explorer_of(const evidence& e, const std::vector<std::size_t>& 
 
 }  // namespace
 
-report::section tensors_section(const evidence& e, const std::vector<std::size_t>& worst_first) {
+report::section tensors_section(const review_data& e, const std::vector<std::size_t>& worst_first) {
     report::section s{.heading = "All tensors"};
     s.all = explorer_of(e, worst_first, s.notes);
     return s;

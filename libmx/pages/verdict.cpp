@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "libmx/engine/fused.hpp"
-#include "libmx/pages/evidence.hpp"
 #include "libmx/pages/requested_recipes.hpp"
+#include "libmx/pages/review_data.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/views/words.hpp"
 #include "libmx/policy/commands.hpp"

@@ -87,7 +87,7 @@ class piece_store {
             std::uint64_t stop = std::min(end, border_after(begin));
             if (next != pieces.end()) stop = std::min(stop, next->first);
             if (begin >= sure && (must || stop - begin < least_guess)) return;
-            if (!make_room(stop - begin, must)) return;
+            if (!evict_for(stop - begin, must)) return;
             add_thread();
             auto fresh = std::make_shared<piece>();
             fresh->from = from;
@@ -146,7 +146,7 @@ class piece_store {
     }
 
     // Drops the least recently used pieces; for required bytes, also those that were not read yet.
-    bool make_room(std::uint64_t bytes, bool must) {
+    bool evict_for(std::uint64_t bytes, bool must) {
         while (held_ + bytes > store_limit) {
             piece_map* of = nullptr;
             piece_map::iterator oldest;

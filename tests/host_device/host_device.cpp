@@ -58,8 +58,8 @@ std::byte* host_device::take(memory_kind kind, std::size_t bytes) {
         const std::lock_guard lock(guard_);
         const std::size_t i = index_of(kind);
         if (refused() || bytes > most_[i] - held_[i]) {
-            throw no_room(shortage_of(kind, bytes,
-                                      {most_[0] - held_[0], static_cast<std::uint64_t>(most_[0])}));
+            throw out_of_memory(shortage_of(
+                kind, bytes, {most_[0] - held_[0], static_cast<std::uint64_t>(most_[0])}));
         }
         held_[i] += bytes;
         peak_[i] = std::max(peak_[i], held_[i]);
@@ -77,7 +77,7 @@ void host_device::give_back(memory_kind kind, std::byte* memory, std::size_t byt
 
 std::unique_ptr<stream> host_device::make_stream() {
     const std::lock_guard lock(guard_);
-    if (refused()) throw no_room("the card has no room for a stream");
+    if (refused()) throw out_of_memory("the card has no room for a stream");
     return std::make_unique<host_stream>(observe_);
 }
 
@@ -116,7 +116,7 @@ std::unique_ptr<stream> host_stream_device::make_stream() {
     return std::make_unique<lent_stream>(on_);
 }
 
-memory_room host_device::room() noexcept {
+memory_info host_device::memory() noexcept {
     const std::lock_guard lock(guard_);
     return {most_[0] - held_[0], most_[0]};
 }

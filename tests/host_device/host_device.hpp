@@ -57,7 +57,7 @@ class host_device final : public device {
     std::byte* take(memory_kind kind, std::size_t bytes) override;
     void give_back(memory_kind kind, std::byte* memory, std::size_t bytes) noexcept override;
     std::unique_ptr<stream> make_stream() override;
-    memory_room room() noexcept override;
+    memory_info memory() noexcept override;
 
     /// Bytes allocated now, and the maximum so far.
     std::size_t held(memory_kind kind) const;
@@ -89,7 +89,7 @@ class host_stream_device final : public device {
         on_.queue([this, kind, memory, bytes] { memory_.give_back(kind, memory, bytes); });
     }
     std::unique_ptr<stream> make_stream() override;
-    memory_room room() noexcept override { return memory_.room(); }
+    memory_info memory() noexcept override { return memory_.memory(); }
 
   private:
     host_device& memory_;

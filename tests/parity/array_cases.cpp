@@ -42,7 +42,7 @@ class copy_there {
   public:
     copy_there(const array_device& d, std::size_t bytes, std::size_t offset = 0)
         : offset_(offset), memory_(d.memory, memory_kind::device) {
-        memory_.room_for(bytes + offset + 1);
+        memory_.reserve(bytes + offset + 1);
     }
     std::byte* data() const { return memory_.data() + offset_; }
     device_numbers numbers(dtype type) const { return {data(), type}; }

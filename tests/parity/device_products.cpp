@@ -203,7 +203,7 @@ TEST_CASE("operands larger than a device are refused before anything is unpacked
     CHECK(cuda::resident_bytes(p.a, p.b, p.model) == 2 * cuda::panel_rows * 208);
     host_device device({1023, 1023});
     backend_device = &device;
-    CHECK_THROWS_AS(p.by(on_host), mx::base::cuda::no_room);
+    CHECK_THROWS_AS(p.by(on_host), mx::base::cuda::out_of_memory);
     CHECK(device.asked() == 0);
     for (const auto& [rows, depth] : {std::pair{std::size_t{1} << 60, std::size_t{1} << 10},
                                       {std::size_t{1} << 62, std::size_t{1}},
@@ -213,7 +213,7 @@ TEST_CASE("operands larger than a device are refused before anything is unpacked
         CHECK(cuda::resident_bytes(p.a, p.b, p.model) == ~std::uint64_t{0});
         host_device any;
         CHECK_THROWS_AS(cuda::make_device_engine(any, start, p.a, p.b, p.model, 1),
-                        mx::base::cuda::no_room);
+                        mx::base::cuda::out_of_memory);
         CHECK(any.asked() == 0);
     }
 }

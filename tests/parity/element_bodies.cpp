@@ -161,7 +161,7 @@ TEST_CASE("a device without room for casts leaves them to the host, and says so 
 
         host_device other({}, [&](std::size_t number) { return number == fails; });
         const auto batch = cuda::make_streamed_elements(other, starter(), nullptr, 1000);
-        CHECK_THROWS_AS(cast_by(*batch, x), mx::base::cuda::no_room);
+        CHECK_THROWS_AS(cast_by(*batch, x), mx::base::cuda::out_of_memory);
     }
 }
 

@@ -201,7 +201,7 @@ void compare_products(const arrays_maker& make, std::uint64_t every, const case_
         left.data = a.put(on, std::span(left.data, left.rows * left.depth));
         right.data = b.put(on, std::span(right.data, right.rows * right.depth));
         const std::size_t count = left.rows * right.rows;
-        lab::multiply(on, left, right, c.room_for(on, count));
+        lab::multiply(on, left, right, c.reserve(on, count));
         return c.get(on, count);
     };
     std::uint64_t turn = 0;

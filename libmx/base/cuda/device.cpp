@@ -5,13 +5,13 @@
 
 namespace mx::base::cuda {
 
-no_room::no_room(const std::string& shortage)
+out_of_memory::out_of_memory(const std::string& shortage)
     : error(error_kind::unavailable,
             fmt::format("backend cuda: {}; choose fewer --threads, or leave out --backend cuda",
                         shortage)),
       shortage_(shortage) {}
 
-std::byte* held_memory::room_for(std::size_t bytes) {
+std::byte* held_memory::reserve(std::size_t bytes) {
     if (bytes <= size_) return data_;
     release();
     data_ = from_->take(kind_, bytes);
@@ -37,14 +37,14 @@ void lane::release() noexcept {
     pinned.release();
 }
 
-std::string shortage_of(memory_kind kind, std::uint64_t needed, const memory_room& room) {
+std::string shortage_of(memory_kind kind, std::uint64_t needed, const memory_info& now) {
     constexpr std::uint64_t mib = std::uint64_t{1} << 20;
     const std::uint64_t least = needed / mib + (needed % mib != 0 ? 1 : 0);
     if (kind == memory_kind::pinned) {
         return fmt::format("the host has no pinned memory left ({} MiB are needed)", least);
     }
     return fmt::format("the GPU is out of memory ({} MiB free of {} MiB, {} MiB are needed)",
-                       room.free / mib, room.all / mib, least);
+                       now.free / mib, now.all / mib, least);
 }
 
 // From CUDA 11 on, a driver serves every runtime of its major version and of earlier ones.
@@ -61,7 +61,7 @@ std::string driver_obstacle(int driver, int runtime) {
         number(driver, '.'), number(runtime, '.'), runtime / 1000, number(runtime, '-'));
 }
 
-std::string went_elsewhere(const no_room& short_of, std::string_view name) {
+std::string went_elsewhere(const out_of_memory& short_of, std::string_view name) {
     return fmt::format("backend cuda: {}; continuing with backend {}, which gives the same bytes",
                        short_of.shortage(), name);
 }

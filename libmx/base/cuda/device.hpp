@@ -20,16 +20,16 @@ enum class memory_kind : std::uint8_t {
 };
 
 /// Bytes of the device.
-struct memory_room {
+struct memory_info {
     std::uint64_t free = 0, all = 0;
 };
 
 /// The device is out of memory, or the host out of pinned memory: the caller may try with less, or
 /// use another backend. All other failures of a device are plain base::error.
-class no_room : public error {
+class out_of_memory : public error {
   public:
     /// `shortage`: what is short, for the middle of a sentence.
-    explicit no_room(const std::string& shortage);
+    explicit out_of_memory(const std::string& shortage);
     const std::string& shortage() const noexcept { return shortage_; }
 
   private:
@@ -61,7 +61,7 @@ class stream {
     virtual void* handle() = 0;
 };
 
-/// Shared by all threads. Throws base::error (unavailable), and no_room if memory is short.
+/// Shared by all threads. Throws base::error (unavailable), and out_of_memory if memory is short.
 class device {
   public:
     device() = default;
@@ -74,7 +74,7 @@ class device {
     virtual void give_back(memory_kind kind, std::byte* memory, std::size_t bytes) noexcept = 0;
     virtual std::unique_ptr<stream> make_stream() = 0;
     /// Zeros if the device does not report them.
-    virtual memory_room room() noexcept = 0;
+    virtual memory_info memory() noexcept = 0;
     /// Frees memory that is kept for later.
     virtual void trim() noexcept {}
 };
@@ -88,7 +88,7 @@ class held_memory {
     ~held_memory() { release(); }
 
     /// Frees its memory and allocates `bytes`, unless it is large enough.
-    std::byte* room_for(std::size_t bytes);
+    std::byte* reserve(std::size_t bytes);
     void release() noexcept;
     std::byte* data() const { return data_; }
     std::size_t size() const { return size_; }
@@ -129,9 +129,9 @@ std::string missing();
 std::string driver_obstacle(int driver, int runtime);
 
 /// "the GPU is out of memory (3 MiB free of 80 MiB, 5 MiB are needed)"; the need is rounded up.
-std::string shortage_of(memory_kind kind, std::uint64_t needed, const memory_room& room);
+std::string shortage_of(memory_kind kind, std::uint64_t needed, const memory_info& now);
 
 /// The notice for callers that requested the GPU when the backend `name` took over.
-std::string went_elsewhere(const no_room& short_of, std::string_view name);
+std::string went_elsewhere(const out_of_memory& short_of, std::string_view name);
 
 }  // namespace mx::base::cuda

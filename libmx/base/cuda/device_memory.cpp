@@ -60,7 +60,7 @@ class own_stream final : public runtime_stream {
     }
 };
 
-memory_room memory_now() noexcept {
+memory_info memory_now() noexcept {
     std::size_t free = 0, all = 0;
     if (cudaMemGetInfo(&free, &all) == cudaSuccess) return {free, all};
     cudaGetLastError();
@@ -71,7 +71,7 @@ memory_room memory_now() noexcept {
 std::byte* taken(cudaError_t code, void* memory, memory_kind kind, std::size_t bytes) {
     if (code == cudaErrorMemoryAllocation) {
         cudaGetLastError();  // else the next kernel would be reported as failed
-        throw no_room(shortage_of(kind, bytes, memory_now()));
+        throw out_of_memory(shortage_of(kind, bytes, memory_now()));
     }
     check(code, kind == memory_kind::device ? "allocating GPU memory" : "taking pinned memory");
     return static_cast<std::byte*>(memory);
@@ -96,7 +96,7 @@ class runtime_device final : public device {
         cudaGetLastError();
     }
     std::unique_ptr<stream> make_stream() override { return std::make_unique<own_stream>(); }
-    memory_room room() noexcept override { return memory_now(); }
+    memory_info memory() noexcept override { return memory_now(); }
 };
 
 // Memory that freed arrays leave for the next ones, beyond which it goes back to the device.
@@ -136,7 +136,7 @@ class stream_device final : public device {
         cudaGetLastError();
     }
     std::unique_ptr<stream> make_stream() override { return std::make_unique<runtime_stream>(on_); }
-    memory_room room() noexcept override { return memory_now(); }
+    memory_info memory() noexcept override { return memory_now(); }
 
   private:
     cudaMemPool_t pool_;
@@ -166,7 +166,7 @@ void check(int code, const char* what) {
     const auto status = static_cast<cudaError_t>(code);
     cudaGetLastError();  // else the next call would report this error
     if (status == cudaErrorMemoryAllocation) {
-        throw no_room(fmt::format("the GPU is out of memory ({})", what));
+        throw out_of_memory(fmt::format("the GPU is out of memory ({})", what));
     }
     throw error(error_kind::unavailable,
                 fmt::format("backend cuda: {}: {}; leave out --backend cuda to run without the "

@@ -10,7 +10,7 @@
 namespace mx::base::cuda {
 
 /// Throws base::error (unavailable) unless `code`, a cudaError_t, is success: what was done, the
-/// message of the runtime, what to do. Out of memory is no_room.
+/// message of the runtime, what to do. Out of memory is out_of_memory.
 void check(int code, const char* what);
 
 /// The first call starts the runtime. Freed memory is kept for later (pooled_device.hpp).

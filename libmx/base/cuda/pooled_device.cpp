@@ -11,7 +11,7 @@ std::byte* pooled_device::allocate(memory_kind kind, std::size_t bytes) {
     if (idle > in_use_[static_cast<std::size_t>(kind)] + bytes) drop(kind);
     try {
         return on_.take(kind, bytes);
-    } catch (const no_room&) {
+    } catch (const out_of_memory&) {
         if (kept(kind).empty()) throw;
     }
     drop(kind);
@@ -65,16 +65,16 @@ void pooled_device::give_back(memory_kind kind, std::byte* memory, std::size_t b
 std::unique_ptr<stream> pooled_device::make_stream() {
     try {
         return on_.make_stream();
-    } catch (const no_room&) {
+    } catch (const out_of_memory&) {
         const std::lock_guard lock(guard_);
         drop(memory_kind::device);
         return on_.make_stream();
     }
 }
 
-memory_room pooled_device::room() noexcept {
+memory_info pooled_device::memory() noexcept {
     const std::lock_guard lock(guard_);
-    memory_room r = on_.room();
+    memory_info r = on_.memory();
     for (const auto& [bytes, memory] : kept(memory_kind::device)) r.free += bytes;
     return r;
 }

@@ -27,7 +27,7 @@ class pooled_device final : public device {
     std::byte* take(memory_kind kind, std::size_t bytes) override;
     void give_back(memory_kind kind, std::byte* memory, std::size_t bytes) noexcept override;
     std::unique_ptr<stream> make_stream() override;
-    memory_room room() noexcept override;
+    memory_info memory() noexcept override;
     void trim() noexcept override;
 
   private:

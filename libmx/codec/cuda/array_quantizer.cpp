@@ -41,7 +41,7 @@ stacked_blocks array_quantizer::stacked(const part& of, const block::grid& g) {
 // Memory that queued work may use is not freed before it is done.
 std::byte* array_quantizer::room(base::cuda::held_memory& in, std::size_t bytes) {
     if (in.data() != nullptr && bytes > in.size()) work().wait();
-    return in.room_for(bytes);
+    return in.reserve(bytes);
 }
 
 template <typename Each>

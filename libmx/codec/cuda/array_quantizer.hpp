@@ -39,7 +39,7 @@ struct packed_array {
 };
 
 /// Work is queued on the stream of a lane and done in its order. Used by one thread. Members throw
-/// base::error: unavailable if the device fails, or no_room.
+/// base::error: unavailable if the device fails, or out_of_memory.
 class array_quantizer {
   public:
     /// What a launch leaves for itself is a few bytes an element, and places fit 32 bits.

@@ -48,17 +48,17 @@ class cuda_meter final : public device_meter {
     std::span<std::byte> open() override {
         stream_ = device_.make_stream();
         watch_.emplace();
-        resident_ = std::min(most_resident, device_.room().free / 4) / step * step;
+        resident_ = std::min(most_resident, device_.memory().free / 4) / step * step;
         if (resident_ == 0) {
             throw base::error(base::error_kind::unavailable,
                               "backend cuda: the GPU has less than 8 MiB of memory left; end "
                               "other programs on it");
         }
         staged_ = std::min(most_staged, resident_);
-        values_.room_for(resident_);
-        const std::span<std::byte> staged(pinned_.room_for(staged_), staged_);
+        values_.reserve(resident_);
+        const std::span<std::byte> staged(pinned_.reserve(staged_), staged_);
         std::fill_n(staged.begin(), sizeof(std::uint32_t), std::byte{0});
-        stream_->copy_there(sum_.room_for(sizeof(std::uint32_t)), staged.data(),
+        stream_->copy_there(sum_.reserve(sizeof(std::uint32_t)), staged.data(),
                             sizeof(std::uint32_t));
         stream_->wait();
         return staged;
@@ -101,9 +101,9 @@ class cuda_meter final : public device_meter {
         const value_rectangle none{{type, pinned_.data(), cols}, 0, cols};
         const std::span<const recipe_request> recipes(&recipe, 1);
         const batch_layout layout = lay_out(none, segments, recipes);
-        there_.room_for(layout.sent_bytes);
+        there_.reserve(layout.sent_bytes);
         std::byte* const device_there =
-            card_.room_for(layout.there_bytes + layout.back_bytes + layout.scratch_bytes);
+            card_.reserve(layout.there_bytes + layout.back_bytes + layout.scratch_bytes);
         std::byte* const device_back = device_there + layout.there_bytes;
         launch_ = fill(layout, none, segments, recipes, there_.data(), device_there, device_back,
                        device_back + layout.back_bytes);

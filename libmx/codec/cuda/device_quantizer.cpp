@@ -64,7 +64,7 @@ void for_each_row(const value_rectangle& v, Row&& row) {
 using base::cuda::device;
 using base::cuda::held_memory;
 using base::cuda::memory_kind;
-using base::cuda::no_room;
+using base::cuda::out_of_memory;
 
 // The received results of a slice, until the next run.
 struct piece {
@@ -88,7 +88,7 @@ class device_quantizer final : public quantizer {
         return is_stored(type) || block::stores_codes(type);
     }
 
-    std::byte* room_for_values(std::size_t which, std::size_t bytes) override {
+    std::byte* reserve_values(std::size_t which, std::size_t bytes) override {
         held_memory& panel = panels_[which];
         if (bytes > panel_limit_ || instead_) {
             panel.release();
@@ -96,7 +96,7 @@ class device_quantizer final : public quantizer {
         }
         try {
             grow(panel, bytes, panel_limit_);
-        } catch (const no_room&) {
+        } catch (const out_of_memory&) {
             return nullptr;
         }
         return panel.data();
@@ -158,7 +158,7 @@ class device_quantizer final : public quantizer {
     value_rectangle for_cpu(const value_rectangle& v) {
         if (is_stored(v.values.type)) return v;
         const block::code_table& numbers = block::numbers_of(v.values.type);
-        float* const x = numbers_.room_for(static_cast<std::size_t>(v.rows * v.cols));
+        float* const x = numbers_.reserve(static_cast<std::size_t>(v.rows * v.cols));
         float* to = x;
         const bool packed = tensor::row_of(v.values.type).bits == 4;
         for_each_row(v, [&](std::span<const std::byte> row) {
@@ -212,7 +212,7 @@ class device_quantizer final : public quantizer {
         while (!instead_) {
             try {
                 return run_slices(values, segments, recipes);
-            } catch (const no_room& short_of) {
+            } catch (const out_of_memory& short_of) {
                 abandon();
                 make_do(short_of);
             } catch (...) {
@@ -329,13 +329,13 @@ class device_quantizer final : public quantizer {
         piece& p = *s.under_way;
         s.under_way = nullptr;
         const std::size_t bytes = p.layout.back_bytes;
-        std::memcpy(p.back.room_for(bytes), s.pinned.data() + p.layout.there_bytes, bytes);
+        std::memcpy(p.back.reserve(bytes), s.pinned.data() + p.layout.there_bytes, bytes);
     }
 
     // Slices differ in size: sizes are powers of two, so that reallocations are rare.
     static void grow(held_memory& m, std::size_t bytes, std::size_t limit) {
         if (bytes <= m.size()) return;
-        m.room_for(std::max(bytes, std::min(limit, std::bit_ceil(bytes))));
+        m.reserve(std::max(bytes, std::min(limit, std::bit_ceil(bytes))));
     }
 
     void abandon() noexcept {
@@ -346,7 +346,7 @@ class device_quantizer final : public quantizer {
     }
 
     // The next attempt requests half the memory, then uses one slot less, then the CPU.
-    void make_do(const no_room& short_of) {
+    void make_do(const out_of_memory& short_of) {
         device_.trim();
         limits_.bytes = std::min(limits_.bytes, asked_.bytes) / 2;
         if (!asked_.least) return;

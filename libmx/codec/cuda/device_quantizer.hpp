@@ -21,7 +21,7 @@ namespace mx::codec::cuda {
 struct slice_limits {
     /// On the device: sent data, received data and temporary data. A thread has two slices there at
     /// a time: with 16 threads, a gigabyte. A slice takes at most half of it in pinned memory, as
-    /// does each of the two panels of quantizer::room_for_values.
+    /// does each of the two panels of quantizer::reserve_values.
     std::size_t bytes = std::size_t{32} << 20;
     /// A quarter of a panel of a device (panels.hpp), so that copies overlap with computation; some
     /// 250 segments under each recipe for a launch.
@@ -75,8 +75,8 @@ class slicer {
     bool pinned_values_;
 };
 
-/// Queues the kernel on a stream of the device. Throws base::error (unavailable), or no_room if
-/// memory is short.
+/// Queues the kernel on a stream of the device. Throws base::error (unavailable), or out_of_memory
+/// if memory is short.
 using starter = void (*)(const launch& l, base::cuda::stream& on);
 
 /// `on` must outlive it. Allocates nothing on the device before the first run.

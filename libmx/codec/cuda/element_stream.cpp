@@ -31,9 +31,9 @@ class stream_slot : public base::cuda::lane {
   public:
     using base::cuda::lane::lane;
 
-    void make_room(std::size_t bytes) {
-        pinned.room_for(bytes);
-        card.room_for(bytes);
+    void reserve(std::size_t bytes) {
+        pinned.reserve(bytes);
+        card.reserve(bytes);
     }
 
     // Queues values [at, at + count) of `from`.
@@ -105,7 +105,7 @@ class streamed_elements final : public caster {
         if (!host_) {
             try {
                 return by_device(to, from, results);
-            } catch (const base::cuda::no_room& short_of) {
+            } catch (const base::cuda::out_of_memory& short_of) {
                 abandon();
                 device_.trim();
                 if (notices_ == nullptr) throw;
@@ -132,7 +132,7 @@ class streamed_elements final : public caster {
         l.work.to.number.by = nullptr;  // the host's pointer is not valid there
         const std::size_t pieces = (from.count + piece_ - 1) / piece_;
         for (std::size_t i = 0; i < std::min(pieces, slots_.size()); ++i) {
-            slots_[i].make_room(piece_layout(from, std::min(piece_, from.count), results).end);
+            slots_[i].reserve(piece_layout(from, std::min(piece_, from.count), results).end);
         }
         std::size_t without_code = from.count;
         const auto finish = [&](stream_slot& s) {

@@ -11,7 +11,8 @@
 
 namespace mx::codec::cuda {
 
-/// Queues the cast of a launch. Throws base::error (unavailable), or no_room if memory is short.
+/// Queues the cast of a launch. Throws base::error (unavailable), or out_of_memory if memory is
+/// short.
 using element_starter = void (*)(const element_launch& l, base::cuda::stream& on);
 
 /// Values of a piece: some megabytes, which are copied at full speed.

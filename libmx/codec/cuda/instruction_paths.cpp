@@ -51,8 +51,8 @@ std::uint64_t differences(const instruction_path& path, const word_range& words)
     base::cuda::device& on = base::cuda::first_device();
     held_memory here(on, memory_kind::pinned), there(on, memory_kind::device);
     unsigned long long count = 0;
-    std::byte* const host = here.room_for(sizeof count);
-    std::byte* const device = there.room_for(sizeof count);
+    std::byte* const host = here.reserve(sizeof count);
+    std::byte* const device = there.reserve(sizeof count);
     const std::unique_ptr<base::cuda::stream> stream = on.make_stream();
     std::memcpy(host, &count, sizeof count);
     stream->copy_there(device, host, sizeof count);

@@ -114,7 +114,7 @@ struct workspace {
 
     void fit(const block_run& run, bool with_parts, bool with_stats) {
         const auto fit_all = [](std::size_t count, auto&... buffers) {
-            (buffers.room_for(count), ...);
+            (buffers.reserve(count), ...);
         };
         const std::size_t blocks = (run.blocks + batch - 1) / batch * batch + batch;
         fit_all(blocks, scales.code, scales.reciprocal, scales.scale, scales.slow, doubtful,
@@ -674,7 +674,7 @@ void add_sums(const kernels& k, const product_plan& plan, const element_grid& gr
 std::uint64_t find_gone(const product_plan& plan, const block_run& run, workspace& space,
                         bool with_parts) {
     std::uint64_t all = 0;
-    space.gone.room_for(run.blocks);
+    space.gone.reserve(run.blocks);
     for (std::size_t b = 0; b < run.blocks; ++b) {
         const auto offset = static_cast<double>(plan.offset[b]);
         std::uint32_t count = 0;

@@ -164,8 +164,8 @@ HWY_ATTR void arrange(const float* from, std::size_t from_stride, const segment_
 
 // Lays out the values as block_run requires: in `room`, or without a copy.
 HWY_ATTR const float* lay_out(const stored_values& values, const segment_place& place,
-                              std::size_t stride, base::aligned_buffer<float>& room,
-                              base::aligned_buffer<float>& rows_room) {
+                              std::size_t stride, base::aligned_buffer<float>& to_buffer,
+                              base::aligned_buffer<float>& rows_buffer) {
     const auto rows = static_cast<std::size_t>(place.rows);
     const auto cols = static_cast<std::size_t>(place.cols);
     const auto across = static_cast<std::size_t>(place.grid_cols());
@@ -175,7 +175,7 @@ HWY_ATTR const float* lay_out(const stored_values& values, const segment_place& 
         if (is_float && dense && (rows == 1 || values.stride == cols)) {
             return reinterpret_cast<const float*>(values.data);
         }
-        float* const to = room.room_for(place.blocks() * stride);
+        float* const to = to_buffer.reserve(place.blocks() * stride);
         for (std::size_t r = 0; r < rows; ++r) {
             float* const row = to + r * across * stride;
             const auto block = static_cast<std::size_t>(place.block_cols);
@@ -193,11 +193,11 @@ HWY_ATTR const float* lay_out(const stored_values& values, const segment_place& 
         }
         return to;
     }
-    float* const to = room.room_for(place.blocks() * stride);
+    float* const to = to_buffer.reserve(place.blocks() * stride);
     const auto block = static_cast<std::size_t>(place.block_rows);
     // An odd number of cache lines, so that rows do not map to the same cache sets.
     const std::size_t wide = is_float ? 0 : (cols / 16 | 1) * 16 + 16;
-    float* const buffer = is_float ? nullptr : rows_room.room_for(block * wide);
+    float* const buffer = is_float ? nullptr : rows_buffer.reserve(block * wide);
     for (std::size_t g = 0; g * block < rows; ++g) {
         const std::size_t tall = std::min(block, rows - g * block);
         const stored_values from = values.from(g * block * values.stride);
@@ -270,7 +270,7 @@ HWY_ATTR void widen_and_survey(const std::uint16_t* HWY_RESTRICT from, block_run
     HWY_ALIGN std::uint32_t most[batch * float_lanes];
     HWY_ALIGN std::uint32_t least[batch * float_lanes];
     HWY_ALIGN std::uint32_t few[batch];
-    float* HWY_RESTRICT to = run.room.room_for(run.blocks * chunk);
+    float* HWY_RESTRICT to = run.x_buffer.reserve(run.blocks * chunk);
     run.x = to;
     const std::size_t padded = (run.blocks + batch - 1) / batch * batch;
     for (std::size_t first = 0; first < padded; first += batch) {
@@ -327,9 +327,9 @@ HWY_ATTR void load(const stored_values& values, const segment_place& place, bloc
                     : values.type == tensor::dtype::f16 ? 11
                                                         : 24;
     const std::size_t padded = (run.blocks + batch - 1) / batch * batch;
-    run.amax.room_for(padded);
-    run.amin.room_for(padded);
-    run.nonzero.room_for(padded);
+    run.amax.reserve(padded);
+    run.amin.reserve(padded);
+    run.nonzero.reserve(padded);
     const bool dense = is_dense(values, place, run.stride);
     // The next segment of a dense panel follows this one; prefetching after the last one is
     // harmless.
@@ -338,7 +338,7 @@ HWY_ATTR void load(const stored_values& values, const segment_place& place, bloc
     if (dense && run.stride == 32 && values.type == tensor::dtype::bf16) {
         return widen_and_survey(reinterpret_cast<const std::uint16_t*>(values.data), run);
     }
-    run.x = lay_out(values, place, run.stride, run.room, run.rows_room);
+    run.x = lay_out(values, place, run.stride, run.x_buffer, run.rows_buffer);
     if (run.stride < 32) {
         survey<16>(run);
     } else {
@@ -458,7 +458,7 @@ HWY_ATTR void draw(block_run& run, std::uint64_t seed) {
     const philox generator(seed, place.tensor_id);
     const base::random_key key{seed, place.tensor_id};
     const auto cols = static_cast<std::size_t>(place.cols);
-    float* const rows = run.draw_rows.room_for(static_cast<std::size_t>(place.elements()));
+    float* const rows = run.draw_rows.reserve(static_cast<std::size_t>(place.elements()));
     for (std::size_t r = 0; r < place.rows; ++r) {
         draw_row(key, generator, place.first + r * place.row_stride, cols,
                  reinterpret_cast<std::uint32_t*>(rows + r * cols));
@@ -466,7 +466,7 @@ HWY_ATTR void draw(block_run& run, std::uint64_t seed) {
     // Draws are laid out like the elements, as bits.
     const stored_values values{tensor::dtype::f32, reinterpret_cast<const std::byte*>(rows), cols};
     run.draws = reinterpret_cast<const std::uint32_t*>(
-        lay_out(values, place, run.stride, run.draw_room, run.rows_room));
+        lay_out(values, place, run.stride, run.draw_buffer, run.rows_buffer));
     run.draw_seed = seed;
 }
 

@@ -524,8 +524,8 @@ bool sum_run(block_run& run) {
     const int levels = most + count - unit <= 53 ? squares.levels() : 0;
     run.whole = levels == 0 ? too_wide : ready;
     if (levels == 0) return false;
-    run.terms_x.room_for(block_run::most_terms);
-    run.terms_x2.room_for(block_run::most_terms);
+    run.terms_x.reserve(block_run::most_terms);
+    run.terms_x2.reserve(block_run::most_terms);
     run.x2_terms = static_cast<std::size_t>(2 * levels) * double_lanes;
     levels == 1 ? sum_lanes<1>(run, squares) : sum_lanes<2>(run, squares);
     return true;
@@ -588,12 +588,12 @@ HWY_ATTR bool multiply_run(const product_plan& plan, const block_run& run, produ
 // 101, three 149 and so a span of 72 - P.
 void sum_values(block_run& run) {
     const std::size_t pieces = pieces_of(run) + batch;
-    run.sum_x.room_for(pieces);
-    run.sum_x_low.room_for(pieces);
-    run.sum_x2.room_for(pieces);
-    run.sum_x2_low.room_for(pieces);
-    run.sum_x2_least.room_for(pieces);
-    run.small = run.small_room.room_for(run.blocks * run.stride);
+    run.sum_x.reserve(pieces);
+    run.sum_x_low.reserve(pieces);
+    run.sum_x2.reserve(pieces);
+    run.sum_x2_low.reserve(pieces);
+    run.sum_x2_least.reserve(pieces);
+    run.small = run.small_buffer.reserve(run.blocks * run.stride);
     run.smalls = 0;
     int span = 0;
     for (std::size_t b = 0; b < run.blocks; ++b) {

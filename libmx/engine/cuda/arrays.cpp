@@ -41,7 +41,7 @@ void rotate(array_quantizer& by, const codec::recipe& r, const block::grid& g, f
 class numbers {
   public:
     numbers(array_quantizer& by, std::uint64_t count) : memory_(by.memory(), memory_kind::device) {
-        memory_.room_for(std::max<std::size_t>(1, count) * sizeof(float));
+        memory_.reserve(std::max<std::size_t>(1, count) * sizeof(float));
     }
     float* data() const { return reinterpret_cast<float*>(memory_.data()); }
     device_numbers all() const { return codec::cuda::numbers_at(data()); }
@@ -114,7 +114,7 @@ codec::tensor_scale quantize(array_quantizer& by, const array& x, const codec::r
     results.scale_codes = to.scale_codes;
     results.offsets = to.offsets;
     if (bits != 8 && p.count != 0) {
-        results.codes = reinterpret_cast<std::uint8_t*>(codes.room_for(p.count));
+        results.codes = reinterpret_cast<std::uint8_t*>(codes.reserve(p.count));
     }
     by.quantize(p.params, p.layout.grid, x.tensor_id, p.x, results);
     if (bits != 8) {

@@ -112,14 +112,14 @@ class collector {
         append(value, static_cast<std::size_t>(bits_) / 8);
     }
     void append(std::uint64_t value, std::size_t count) {
-        check_room(count);
+        check_count(count);
         for (std::size_t i = 0; i < count; ++i) {
             piece_.push_back(static_cast<std::byte>(value >> 8 * i));
         }
         if (piece_.size() >= onnx_piece_bytes) flush();
     }
     void append(std::span<const std::byte> bytes) {
-        check_room(bytes.size());
+        check_count(bytes.size());
         flush();
         spool_->write(done_, bytes);
         done_ += bytes.size();
@@ -131,7 +131,7 @@ class collector {
     }
 
   private:
-    void check_room(std::size_t count) const {
+    void check_count(std::size_t count) const {
         if (count > bytes_ - done_ - piece_.size()) {
             at_.fail("has more values than its shape", name_);
         }

@@ -16,7 +16,7 @@ namespace {
 using base::cuda::device;
 using base::cuda::held_memory;
 using base::cuda::memory_kind;
-using base::cuda::no_room;
+using base::cuda::out_of_memory;
 
 // Enough outputs to occupy a device, few enough for several kernels in flight.
 constexpr std::size_t tile_side = 1024;
@@ -113,7 +113,7 @@ class lane_pool {
             lock.unlock();
             try {
                 return made();
-            } catch (const no_room&) {
+            } catch (const out_of_memory&) {
                 lock.lock();
                 full_ = true;
             }
@@ -135,8 +135,8 @@ class lane_pool {
     std::unique_ptr<base::cuda::lane> made() const {
         auto l = std::make_unique<base::cuda::lane>(device_);
         l->work();
-        l->pinned.room_for(pinned_);
-        if (card_ != 0) l->card.room_for(card_);
+        l->pinned.reserve(pinned_);
+        if (card_ != 0) l->card.reserve(card_);
         return l;
     }
 
@@ -183,8 +183,8 @@ class resident_operand {
         const std::size_t units = (x.rows + at_once - 1) / at_once;
         const std::size_t scales = shape_.steps * shape_.scale_bytes();
         const std::size_t bytes = shape_.bytes_at_once() - scales;
-        rows_.room_for(units * bytes);
-        if (scales != 0) scales_.room_for(units * scales);
+        rows_.reserve(units * bytes);
+        if (scales != 0) scales_.reserve(units * scales);
         // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): a row has bytes
         const std::size_t part =
             std::min(units, std::max<std::size_t>(1, part_bytes / shape_.bytes_at_once()));
@@ -222,11 +222,11 @@ class resident_operand {
     held_memory rows_, scales_;
 };
 
-void require_room(device& on, std::uint64_t bytes) {
+void require_memory(device& on, std::uint64_t bytes) {
     static_assert(sizeof(std::size_t) == sizeof bytes);
-    const base::cuda::memory_room room = on.room();
-    if (bytes == all || (room.all != 0 && bytes > room.free)) {
-        throw no_room(shortage_of(memory_kind::device, bytes, room));
+    const base::cuda::memory_info now = on.memory();
+    if (bytes == all || (now.all != 0 && bytes > now.free)) {
+        throw out_of_memory(shortage_of(memory_kind::device, bytes, now));
     }
 }
 
@@ -243,8 +243,8 @@ class device_engine final : public engine {
     void walk(const tile& t, const step_range& steps, std::uint32_t* acc) const override {
         const std::size_t bytes = t.rows * t.cols * sizeof *acc;
         borrowed_lane l(lanes_);
-        std::byte* const here = l->pinned.room_for(bytes);
-        std::byte* const there = l->card.room_for(bytes);
+        std::byte* const here = l->pinned.reserve(bytes);
+        std::byte* const there = l->card.reserve(bytes);
         std::memcpy(here, acc, bytes);
         l->work().copy_there(there, here, bytes);
         start_({kind_, a_.view(), b_.view(), t, steps, reinterpret_cast<std::uint32_t*>(there)},
@@ -282,7 +282,7 @@ std::uint64_t resident_bytes(const operand& a, const operand& b, const accumulat
 std::unique_ptr<engine> make_device_engine(device& on, starter start, const operand& a,
                                            const operand& b, const accumulator& m, int threads) {
     // Checked before unpacking: factors take several times the memory of codes.
-    require_room(on, resident_bytes(a, b, m));
+    require_memory(on, resident_bytes(a, b, m));
     return std::make_unique<device_engine>(on, start, a, b, m, threads);
 }
 

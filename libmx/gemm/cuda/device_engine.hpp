@@ -20,8 +20,8 @@ std::uint64_t resident_bytes(const operand& a, const operand& b, const accumulat
 
 /// Makes an engine for `m`, which must have steps, unpacking the operands on up to `threads`
 /// threads (0: as many as the machine offers); `on` must outlive it. Throws base::error:
-/// unavailable, or no_room unless both operands and a tile fit. Later lack of memory only makes
-/// threads wait for one another.
+/// unavailable, or out_of_memory unless both operands and a tile fit. Later lack of memory only
+/// makes threads wait for one another.
 std::unique_ptr<engine> make_device_engine(base::cuda::device& on, starter start, const operand& a,
                                            const operand& b, const accumulator& m, int threads);
 

@@ -49,7 +49,7 @@ device_memory& device_memory::operator=(device_memory&& other) noexcept {
     return *this;
 }
 
-std::byte* device_memory::room_for(std::size_t bytes) {
+std::byte* device_memory::reserve(std::size_t bytes) {
     if (data_ != nullptr && bytes <= size_) return data_;
     release();
     if (bytes == 0) return nullptr;

@@ -20,7 +20,8 @@ struct starters {
 };
 
 /// Work is queued on one stream and done in its order; results are there after fetch() or wait().
-/// Used by one thread. Members throw base::error: unavailable if the device fails, or no_room.
+/// Used by one thread. Members throw base::error: unavailable if the device fails, or
+/// out_of_memory.
 class device_arrays {
   public:
     /// `on` must outlive it. Takes no memory before the first work.
@@ -59,7 +60,7 @@ class device_memory {
 
     bool is_of(const device_arrays& by) const { return by_ == &by; }
     /// Keeps the contents only if it was large enough. `bytes` may be 0.
-    std::byte* room_for(std::size_t bytes);
+    std::byte* reserve(std::size_t bytes);
     /// Whether there was any.
     bool release() noexcept;
 

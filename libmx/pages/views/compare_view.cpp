@@ -32,11 +32,11 @@ using report::section;
 using report::text_of;
 
 // Width that a page of 100 columns leaves for recipes.
-constexpr std::size_t ranking_room = 51;  // less if there are more figures
-constexpr std::size_t roles_room = 23;
-constexpr std::size_t layers_room = 31;
-constexpr std::size_t phases_room = 24;
-constexpr std::size_t worst_room = 60;
+constexpr std::size_t ranking_width = 51;  // less if there are more figures
+constexpr std::size_t roles_width = 23;
+constexpr std::size_t layers_width = 31;
+constexpr std::size_t phases_width = 24;
+constexpr std::size_t worst_width = 60;
 // The largest number of matrices of scale disagreement, and of those with a figure.
 constexpr std::size_t shown_matrices = 8;
 constexpr std::size_t drawn_matrices = 4;
@@ -46,8 +46,8 @@ bool says(const record& r, std::string_view name) {
     return on != nullptr && *on;
 }
 
-std::string recipe_of(const record& r, std::size_t room, const char* name = "recipe") {
-    return report::breakable(text_of(r, name), room);
+std::string recipe_of(const record& r, std::size_t width, const char* name = "recipe") {
+    return report::breakable(text_of(r, name), width);
 }
 
 std::vector<column> ranking_columns(bool seeds, bool parts, bool regret) {
@@ -87,10 +87,10 @@ section ranking_section(const record& tail, std::size_t top) {
     const bool seeds = any_has("rmse_ratio_interval");
     const bool parts = any_has("clamp_error_share");
     const bool regret = any_has("regret_share");
-    const std::size_t room =
-        ranking_room - (seeds ? 9u : 0u) - (parts ? 16u : 0u) - (regret ? 8u : 0u);
+    const std::size_t width =
+        ranking_width - (seeds ? 9u : 0u) - (parts ? 16u : 0u) - (regret ? 8u : 0u);
     for (record& r : ranking) {
-        show(r, "recipe", recipe_of(r, room));
+        show(r, "recipe", recipe_of(r, width));
         if (says(r, "exact")) show(r, "sqnr_db", "exact");
         r.emplace_back(
             "mark", fmt::format("{}{}", says(r, "best") ? "*" : "", says(r, "pareto") ? "P" : ""));
@@ -157,10 +157,10 @@ section roles_section(const record& tail) {
     for (const record& r : roles) {
         const std::vector<record> ranking = records_in(r, "ranking");
         s.add(text_of(r, "role"), report::value_of(r, "ranked_tensors"),
-              recipe_of(ranking[0], roles_room), ratio(ranking[0]),
+              recipe_of(ranking[0], roles_width), ratio(ranking[0]),
               report::value_of(ranking[0], "wins"));
         if (ranking.size() > 1) {
-            s.rows.back().emplace_back("second", recipe_of(ranking[1], roles_room));
+            s.rows.back().emplace_back("second", recipe_of(ranking[1], roles_width));
             s.rows.back().emplace_back("second_ratio", ratio(ranking[1]));
         }
     }
@@ -232,7 +232,7 @@ section layers_section(const record& tail, const std::vector<layer_series>& all)
             }
             if (best == nullptr) continue;
             const auto rmse = at(best, "rmse", i), of_base = at(base, "rmse", i);
-            s.add_to(text_of(one.front(), "series"), (*layers)[i], recipe_of(*best, layers_room),
+            s.add_to(text_of(one.front(), "series"), (*layers)[i], recipe_of(*best, layers_width),
                      rmse, of_base && *of_base > 0 ? std::optional(*rmse / *of_base) : std::nullopt,
                      at(best, "overflow_rate", i), at(best, "underflow_rate", i), of_base,
                      at(base, "overflow_rate", i), at(base, "underflow_rate", i));
@@ -308,9 +308,9 @@ section phase_section(const record& phase) {
     for (const record& g : records_in(phase, "groups")) {
         const record* k = member<record>(g, "contest");
         if (k == nullptr) continue;
-        const std::string name = recipe_of(g, phases_room, "group");
-        s.add(name.empty() ? "all cells" : name, recipe_of(*k, phases_room, "best"),
-              recipe_of(*k, phases_room, "second"), report::value_of(*k, "win"),
+        const std::string name = recipe_of(g, phases_width, "group");
+        s.add(name.empty() ? "all cells" : name, recipe_of(*k, phases_width, "best"),
+              recipe_of(*k, phases_width, "second"), report::value_of(*k, "win"),
               report::value_of(*k, "least_ratio"), report::value_of(*k, "greatest_ratio"),
               report::value_of(*k, "reversed"));
     }
@@ -347,7 +347,7 @@ section worst_section(const record& tail) {
     s.heading = "Tensors with the largest relative error under " + first;
     for (record& r : s.rows) {
         const bool other = text_of(r, "recipe") != first;
-        show(r, "recipe", recipe_of(r, worst_room) + (other ? " (best there)" : ""));
+        show(r, "recipe", recipe_of(r, worst_width) + (other ? " (best there)" : ""));
     }
     return s;
 }

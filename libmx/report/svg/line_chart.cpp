@@ -15,7 +15,7 @@ namespace {
 
 constexpr double plot_height = 230;
 constexpr double marker_radius = 3.4;
-constexpr double marker_room = 12;         // along the axis, at least
+constexpr double marker_spacing = 12;      // along the axis, at least
 constexpr double panel_gap = 18;           // between the columns of panels
 constexpr double panel_head = 18;          // above a panel, with its name
 constexpr std::size_t most_markers = 24;   // per line; other points still have tooltips
@@ -85,7 +85,7 @@ void draw_band(canvas& out, const frame& f, const line_chart::line& line) {
 void draw_line(canvas& out, const frame& f, const line_chart& p, std::size_t index,
                std::size_t look, bool every) {
     const line_chart::line& line = p.lines[index];
-    const auto fit = static_cast<std::size_t>(f.width / marker_room);
+    const auto fit = static_cast<std::size_t>(f.width / marker_spacing);
     const std::size_t markers = std::clamp<std::size_t>(fit, 1, most_markers);
     const std::size_t stride = (line.points.size() + markers - 1) / markers;
     path_data d;

@@ -44,7 +44,7 @@ std::vector<bits_class> classes_of(const ranking& r) {
 }
 
 // Those of ranked tensors first.
-std::vector<role_ranking> roles_of(const board& b, const sweep_plan& plan,
+std::vector<role_ranking> roles_of(const results_table& b, const sweep_plan& plan,
                                    const std::vector<std::size_t>& ranked) {
     std::vector<role_ranking> rankings;
     for (const engine::role_row& role : engine::roles()) {

@@ -10,11 +10,11 @@
 
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/report/declared.hpp"
-#include "libmx/studies/compare/board.hpp"
 #include "libmx/studies/compare/cells.hpp"
 #include "libmx/studies/compare/families.hpp"
 #include "libmx/studies/compare/phases.hpp"
 #include "libmx/studies/compare/ranking.hpp"
+#include "libmx/studies/compare/results_table.hpp"
 
 namespace mx::compare {
 
@@ -42,7 +42,7 @@ struct phase_group {
 };
 
 struct comparison {
-    board table;
+    results_table table;
     std::vector<std::size_t> tensors;  ///< of the table: those that are ranked
     ranking overall;
     std::vector<bool> best;           ///< by place: nothing stands before it

@@ -13,7 +13,7 @@ namespace {
 
 // Whether the factor of a phase makes elements of a tensor Inf (beyond float32), which poisons
 // their blocks.
-bool loses_elements(const board& b, std::size_t tensor, const cell& c, std::size_t phase) {
+bool loses_elements(const results_table& b, std::size_t tensor, const cell& c, std::size_t phase) {
     return std::ranges::any_of(c.runs, [&](std::size_t run) {
         return b.of(tensor, run, phase).counted() != b.of(tensor, run).counted();
     });
@@ -36,7 +36,7 @@ std::vector<float> phase_factors() {
     return factors;
 }
 
-std::vector<std::vector<double>> phase_errors(const board& b, const sweep_plan& plan,
+std::vector<std::vector<double>> phase_errors(const results_table& b, const sweep_plan& plan,
                                               std::span<const std::size_t> among,
                                               std::span<const std::size_t> tensors) {
     std::vector<std::vector<double>> logarithms(among.size(), std::vector<double>(b.phases));

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "libmx/base/student.hpp"
-#include "libmx/studies/compare/board.hpp"
 #include "libmx/studies/compare/cells.hpp"
+#include "libmx/studies/compare/results_table.hpp"
 
 namespace mx::compare {
 
@@ -59,10 +59,10 @@ struct ranking {
 };
 
 /// A figure of a tensor under a cell, the mean over its seeds; nullopt if one of them has none.
-std::optional<double> figure_of(const board& b, std::size_t tensor, const cell& c,
+std::optional<double> figure_of(const results_table& b, std::size_t tensor, const cell& c,
                                 double analysis::result::*figure, std::size_t phase = 0);
 /// The R-MSE; nullopt if the tensor was left out.
-inline std::optional<double> rmse_of(const board& b, std::size_t tensor, const cell& c,
+inline std::optional<double> rmse_of(const results_table& b, std::size_t tensor, const cell& c,
                                      std::size_t phase = 0) {
     return figure_of(b, tensor, c, &analysis::result::rmse, phase);
 }
@@ -85,19 +85,20 @@ struct pool {
 
 /// The cell with the smallest R-MSE on a tensor, the first of equals; nullopt if all of them left
 /// the tensor out.
-std::optional<std::size_t> best_on(const sweep_plan& plan, const board& b, std::size_t tensor);
+std::optional<std::size_t> best_on(const sweep_plan& plan, const results_table& b,
+                                   std::size_t tensor);
 
 /// Whether no tensor of `among` has a figure under a cell.
-bool unmeasured(const board& b, const cell& c, std::span<const std::size_t> among,
+bool unmeasured(const results_table& b, const cell& c, std::span<const std::size_t> among,
                 std::size_t phase = 0);
 
-/// Ranks the cells of `plan` on those of the tensors `among` (indices into the board) on which all
+/// Ranks the cells of `plan` on those of the tensors `among` (indices into the table) on which all
 /// of them can be compared.
-ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t> among,
+ranking rank(const results_table& b, const sweep_plan& plan, std::span<const std::size_t> among,
              std::size_t phase = 0, pooling how = pooling::as_stored);
 
-/// Indices of all tensors of a board.
-std::vector<std::size_t> all_tensors(const board& b);
+/// Indices of all tensors of a table.
+std::vector<std::size_t> all_tensors(const results_table& b);
 
 /// R-MSEs with a smaller relative difference count as equal: sums are no more accurate than that
 /// (docs/guide/figures.md).

@@ -122,7 +122,7 @@ void put_codes(const engine::quantized_segment& s, const engine::panel& where,
 
 void put_values(const engine::quantized_segment& s, const engine::panel& where,
                 const codec::block_params& params, const codec::block_results& d,
-                std::vector<float>& room, std::vector<float>& to) {
+                std::vector<float>& block, std::vector<float>& to) {
     if (s.place.block_rows == 1) {
         const auto across = static_cast<std::size_t>(s.place.grid_cols());
         for (std::size_t b = 0; b < d.blocks; b += across) {
@@ -140,13 +140,13 @@ void put_values(const engine::quantized_segment& s, const engine::panel& where,
         return;
     }
     for_each_run_of_blocks(s, d.blocks, [&](std::size_t first, std::size_t count) {
-        room.resize(count * d.stride);
+        block.resize(count * d.stride);
         for (std::size_t b = 0; b < count; ++b) {
             const std::size_t size = codec::extent_of(s.place, first + b).size();
             codec::values_of_block(params, d, first + b,
-                                   std::span(room).subspan(b * d.stride, size));
+                                   std::span(block).subspan(b * d.stride, size));
         }
-        put_blocks(s, where, first, count, room.data(), d.stride, to.data());
+        put_blocks(s, where, first, count, block.data(), d.stride, to.data());
     });
 }
 
@@ -170,9 +170,10 @@ class panel_output final : public engine::panel_visitor {
           offsets_(job.writer, to_.offsets),
           outer_(job.writer, to_.tensor_scale) {
         const auto elements = static_cast<std::size_t>(p.where.elements());
-        (job.packed && !encodes() ? room().codes.resize(elements) : room().values.resize(elements));
+        (job.packed && !encodes() ? scratch().codes.resize(elements)
+                                  : scratch().values.resize(elements));
         if (to_.interleaved != nullptr) {
-            room().scales.resize(elements / p.job(0).layout.grid.block_cols);
+            scratch().scales.resize(elements / p.job(0).layout.grid.block_cols);
         }
     }
 
@@ -181,7 +182,7 @@ class panel_output final : public engine::panel_visitor {
         if (encodes()) {
             for_each_run_of_blocks(s, d.blocks, [&](std::size_t first, std::size_t count) {
                 put_blocks(s, panel_.where, first, count, d.inputs + first * d.stride, d.stride,
-                           room().values.data());
+                           scratch().values.data());
             });
             return;
         }
@@ -191,9 +192,9 @@ class panel_output final : public engine::panel_visitor {
             *to_.changed = true;
         }
         if (!job_.packed) {
-            return put_values(s, panel_.where, params_, d, room().block, room().values);
+            return put_values(s, panel_.where, params_, d, scratch().block, scratch().values);
         }
-        put_codes(s, panel_.where, d, room().codes);
+        put_codes(s, panel_.where, d, scratch().codes);
         if (params_.outer_areas) {
             const block::grid& grid = panel_.job(0).layout.grid;
             const float stored = s.by_recipe.front().outer.stored;
@@ -204,9 +205,9 @@ class panel_output final : public engine::panel_visitor {
             if (to_.interleaved != nullptr) {
                 const std::size_t at =
                     place_in_panel(s, panel_.where, codec::extent_of(s.place, b));
-                std::copy_n(
-                    d.scale_code + b, across,
-                    room().scales.begin() + static_cast<std::ptrdiff_t>(at / s.place.block_cols));
+                std::copy_n(d.scale_code + b, across,
+                            scratch().scales.begin() +
+                                static_cast<std::ptrdiff_t>(at / s.place.block_cols));
                 continue;
             }
             put_scales(s.index_of(b), d, b, across);
@@ -217,7 +218,7 @@ class panel_output final : public engine::panel_visitor {
         const block::grid& grid = panel_.job(0).layout.grid;
         const transform::rotation& rotate = job_.recipe.rotate;
         if (!job_.packed && rotate.what != transform::kind::none) {
-            engine::rotate_back(rotate, grid, panel_.where, room().values);
+            engine::rotate_back(rotate, grid, panel_.where, scratch().values);
         }
         scales_.flush();
         offsets_.flush();
@@ -227,9 +228,9 @@ class panel_output final : public engine::panel_visitor {
                          if (to_.interleaved != nullptr) {
                              put_interleaved(first, at, count);
                          } else if (job_.packed) {
-                             to_.codes->put(first, std::span(room().codes).subspan(at, count));
+                             to_.codes->put(first, std::span(scratch().codes).subspan(at, count));
                          } else {
-                             const auto run = std::span(room().values).subspan(at, count);
+                             const auto run = std::span(scratch().values).subspan(at, count);
                              job_.writer.write(to_.data, first * sizeof(float), std::as_bytes(run));
                          }
                      });
@@ -241,7 +242,7 @@ class panel_output final : public engine::panel_visitor {
     }
 
     bool keeps_values(const engine::quantized_segment& s, const codec::block_results& d) const {
-        std::vector<float>& values = room().block;
+        std::vector<float>& values = scratch().block;
         for (std::size_t b = 0; b < d.blocks; ++b) {
             values.resize(codec::extent_of(s.place, b).size());
             codec::values_of_block(params_, d, b, values);
@@ -272,16 +273,17 @@ class panel_output final : public engine::panel_visitor {
     void put_interleaved(std::uint64_t first, std::uint64_t at, std::uint64_t count) {
         const interleaved_blocks& kind = *to_.interleaved;
         const auto cols = panel_.job(0).layout.grid.block_cols;
-        std::vector<std::byte>& bytes = room().bytes;
+        std::vector<std::byte>& bytes = scratch().bytes;
         bytes.resize(count / kind.elements * kind.bytes);
         for (std::size_t b = 0; b < count / kind.elements; ++b) {
             const std::size_t each = kind.elements / cols;
             const std::size_t from = at + b * kind.elements;
             const auto out = std::span(bytes).subspan(b * kind.bytes, kind.bytes);
             if (!encodes()) {
-                kind.pack(std::span(room().codes).subspan(from, kind.elements),
-                          std::span(room().scales).subspan(from / cols, each), out);
-            } else if (!kind.encode(std::span(room().values).subspan(from, kind.elements), out) &&
+                kind.pack(std::span(scratch().codes).subspan(from, kind.elements),
+                          std::span(scratch().scales).subspan(from / cols, each), out);
+            } else if (!kind.encode(std::span(scratch().values).subspan(from, kind.elements),
+                                    out) &&
                        to_.changed != nullptr) {
                 *to_.changed = true;
             }
@@ -301,7 +303,7 @@ class panel_output final : public engine::panel_visitor {
         std::vector<float> values, block;
         std::vector<std::byte> bytes;
     };
-    static panel_values& room() {
+    static panel_values& scratch() {
         static thread_local panel_values kept;
         return kept;
     }

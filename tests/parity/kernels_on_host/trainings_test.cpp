@@ -186,7 +186,7 @@ TEST_CASE("a training goes on with the CPU where the device has no room, and say
         host_device device({}, [&](std::size_t number) { return number >= n; });
         CHECK_THROWS_AS(
             values_after(mx::lab::execution_context(1, made(device, with_fast_products), nullptr)),
-            mx::base::cuda::no_room);
+            mx::base::cuda::out_of_memory);
         std::vector<std::string> lines;
         mx::base::notices notices([&](const std::string& line) { lines.push_back(line); });
         host_device again({}, [&](std::size_t number) { return number >= n; });

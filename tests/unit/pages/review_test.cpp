@@ -9,8 +9,8 @@
 
 #include "libmx/analysis/distributions.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/pages/evidence.hpp"
 #include "libmx/pages/review.hpp"
+#include "libmx/pages/review_data.hpp"
 #include "libmx/pages/views/words.hpp"
 #include "libmx/policy/normal.hpp"
 #include "libmx/report/members.hpp"
@@ -363,7 +363,7 @@ TEST_CASE("recipes that differ in their seed are one") {
     const std::string drawn = "mxfp4:round=stochastic,seed=";
     const document d({{"w", "mxfp4:round=stochastic", 26, 4.25}, {"w", drawn + "1", 20, 4.25}});
     const result_set set = d.set();
-    const evidence e = gather({&set, 1});
+    const review_data e = gather({&set, 1});
     REQUIRE(e.plan.cells.size() == 1);
     REQUIRE(e.metrics.front().name == "sqnr_db");
     CHECK(e.metrics.front().values[0][0] == Approx(23));

@@ -44,7 +44,7 @@ void counted_start(const cuda::launch& l, mx::base::cuda::stream& on) {
     }
     if (device_of_kernel != nullptr &&
         device_of_kernel->held(memory_kind::device) > room_beside_kernel) {
-        throw mx::base::cuda::no_room("the card has no room (starting the kernel)");
+        throw mx::base::cuda::out_of_memory("the card has no room (starting the kernel)");
     }
     if (raised_by_launch != nullptr) raised_by_launch->store(true);
     cuda::start_on_host(l, on);
@@ -360,7 +360,7 @@ TEST_CASE("memory that is kept is no shortage") {
             batch->steer(&said.notices, nullptr);
             CHECK((t.by(*batch) == t.expected));
         }
-        CHECK(pool.room().free == 2 * least);
+        CHECK(pool.memory().free == 2 * least);
         auto* const all = pool.take(memory_kind::device, 2 * least);
         pool.give_back(memory_kind::device, all, 2 * least);
         CHECK(said.lines.empty());

@@ -12,8 +12,8 @@
 #include "libmx/pages/review.hpp"
 #include "libmx/pages/views/diff_steps.hpp"
 #include "libmx/report/figure.hpp"
-#include "libmx/studies/compare/board.hpp"
 #include "libmx/studies/compare/cells.hpp"
+#include "libmx/studies/compare/results_table.hpp"
 
 namespace mx::pages {
 
@@ -28,13 +28,13 @@ struct input_file {
 /// Tensors of one role.
 struct tensor_class {
     std::string role;
-    std::vector<std::size_t> tensors;  ///< indices into the board
+    std::vector<std::size_t> tensors;  ///< indices into the table
 };
 
-struct evidence {
+struct review_data {
     /// One cell per recipe; recipes that differ only in their seed share a cell.
     compare::sweep_plan plan;
-    compare::board table;               ///< every tensor of every set; runs are plan.recipes
+    compare::results_table table;       ///< every tensor of every set; runs are plan.recipes
     std::vector<tensor_class> classes;  ///< the one with most elements first
     /// What the tensors are of, as policy::judged_model::files.
     std::vector<std::string> files;
@@ -64,7 +64,7 @@ struct evidence {
 /// The name of a file without its folders, unless another of `files` has the same name.
 std::string file_name(const std::string& path, const std::vector<std::string>& files);
 
-/// Without `with_metrics`, evidence::metrics stays empty. Throws base::error (input).
-evidence gather(std::span<const result_set> sets, bool with_metrics = true);
+/// Without `with_metrics`, review_data::metrics stays empty. Throws base::error (input).
+review_data gather(std::span<const result_set> sets, bool with_metrics = true);
 
 }  // namespace mx::pages

@@ -48,17 +48,17 @@ constexpr std::size_t rate_index(std::string_view name) {
 }
 
 struct tensor_row {
-    /// The position of a result: the index of a list of the board, and its index in that list.
+    /// The position of a result: the index of a list of the table, and its index in that list.
     struct place {
         static constexpr std::uint32_t nowhere = ~std::uint32_t{0};
         std::uint32_t list = nowhere;
         std::uint32_t index = 0;
     };
     std::shared_ptr<const analysis::tensor_identity> of;
-    std::vector<place> at;  ///< by run and phase, see board::of; nowhere: left out
+    std::vector<place> at;  ///< by run and phase, see results_table::of; nowhere: left out
 };
 
-struct board {
+struct results_table {
     std::size_t runs = 0;
     std::size_t phases = 1;
     std::vector<tensor_row> tensors;  ///< in the order of the files
@@ -72,19 +72,19 @@ struct board {
 
 /// Arranges the results of the recipes named `runs` under `phases` factors. Ignores results of
 /// other recipes.
-board arrange(const analysis::result_list& results, const std::vector<std::string>& runs,
-              std::size_t phases);
+results_table arrange(const analysis::result_list& results, const std::vector<std::string>& runs,
+                      std::size_t phases);
 
 /// Tensors whose names differ only in the layer number.
 struct layer_series {
     std::string file;
     std::string name;  ///< with '*' in the layer's place
     std::string role;
-    std::vector<std::size_t> tensors;  ///< indices into the board, layers ascending
+    std::vector<std::size_t> tensors;  ///< indices into the table, layers ascending
 };
 
 /// The series of at least two layers, in the order of their first tensors.
-std::vector<layer_series> find_series(const board& b);
+std::vector<layer_series> find_series(const results_table& b);
 
 /// A figure of every layer of a series; a mean over the seeds of a cell.
 struct series_figure {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/pages/evidence.hpp"
+#include "libmx/pages/review_data.hpp"
 
 #include <fmt/format.h>
 
@@ -106,7 +106,7 @@ class gathering {
     gathering(std::span<const result_set> sets, bool with_metrics)
         : sets_(sets), with_metrics_(with_metrics) {}
 
-    evidence run() {
+    review_data run() {
         recipe_finder recipes;
         for (const result_set& s : sets_) {
             const std::string schema = report::text_of(*s.head, "schema");
@@ -196,7 +196,7 @@ class gathering {
 
     // Adds the results of a set; earlier measurements take precedence.
     void add_results(const result_set& s, const std::vector<std::string>& names) {
-        compare::board b = compare::arrange(*s.results, names, 1);
+        compare::results_table b = compare::arrange(*s.results, names, 1);
         const auto list = static_cast<std::uint32_t>(out_.table.lists.size());
         out_.table.lists.push_back(*s.results);
         for (compare::tensor_row& row : b.tensors) {
@@ -300,11 +300,11 @@ class gathering {
     std::span<const result_set> sets_;
     bool with_metrics_;
     base::text_map<std::size_t> rows_;
-    evidence out_;
+    review_data out_;
 };
 
 // Whether the figure is defined in one of the results.
-bool any_of(const compare::board& b, double analysis::result::*figure) {
+bool any_of(const compare::results_table& b, double analysis::result::*figure) {
     for (std::size_t t = 0; t < b.tensors.size(); ++t) {
         for (std::size_t run = 0; run < b.runs; ++run) {
             if (!std::isnan(b.of(t, run).*figure)) return true;
@@ -315,17 +315,17 @@ bool any_of(const compare::board& b, double analysis::result::*figure) {
 
 }  // namespace
 
-bool evidence::decomposed() const { return any_of(table, &analysis::result::grid_error_share); }
+bool review_data::decomposed() const { return any_of(table, &analysis::result::grid_error_share); }
 
-bool evidence::has_regret() const { return any_of(table, &analysis::result::regret_share); }
+bool review_data::has_regret() const { return any_of(table, &analysis::result::regret_share); }
 
-const std::string& evidence::file_of(std::size_t tensor) const {
+const std::string& review_data::file_of(std::size_t tensor) const {
     const std::string& file = table.tensors[tensor].of->file;
     const auto at = by_file ? given.end() : given.find(file);
     return at == given.end() ? file : at->second;
 }
 
-std::string evidence::tensor_name(std::size_t tensor) const {
+std::string review_data::tensor_name(std::size_t tensor) const {
     const std::string& name = table.tensors[tensor].of->tensor;
     return files.size() > 1 ? fmt::format("{}: {}", file_name(file_of(tensor), files), name) : name;
 }
@@ -338,7 +338,7 @@ std::string file_name(const std::string& path, const std::vector<std::string>& f
     return std::ranges::any_of(files, same) ? path : name;
 }
 
-evidence gather(std::span<const result_set> sets, bool with_metrics) {
+review_data gather(std::span<const result_set> sets, bool with_metrics) {
     return gathering(sets, with_metrics).run();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/studies/compare/board.hpp"
+#include "libmx/studies/compare/results_table.hpp"
 
 #include <algorithm>
 #include <map>
@@ -9,12 +9,12 @@
 
 namespace mx::compare {
 
-analysis::result board::of(std::size_t tensor, std::size_t run, std::size_t phase) const {
+analysis::result results_table::of(std::size_t tensor, std::size_t run, std::size_t phase) const {
     const tensor_row::place at = tensors[tensor].at[run * phases + phase];
     return at.list == tensor_row::place::nowhere ? analysis::result() : lists[at.list][at.index];
 }
 
-std::vector<analysis::result> board::all_of(std::size_t tensor) const {
+std::vector<analysis::result> results_table::all_of(std::size_t tensor) const {
     std::vector<analysis::result> all;
     for (std::size_t run = 0; run < runs; ++run) {
         if (tensors[tensor].at[run * phases].list == tensor_row::place::nowhere) continue;
@@ -23,9 +23,9 @@ std::vector<analysis::result> board::all_of(std::size_t tensor) const {
     return all;
 }
 
-board arrange(const analysis::result_list& results, const std::vector<std::string>& runs,
-              std::size_t phases) {
-    board b{runs.size(), phases, {}, {results}};
+results_table arrange(const analysis::result_list& results, const std::vector<std::string>& runs,
+                      std::size_t phases) {
+    results_table b{runs.size(), phases, {}, {results}};
     base::text_map<std::size_t> places;
     for (std::size_t i = 0; i < runs.size(); ++i) places.emplace(runs[i], i);
     std::uint32_t next = 0;
@@ -45,7 +45,7 @@ board arrange(const analysis::result_list& results, const std::vector<std::strin
     return b;
 }
 
-std::vector<layer_series> find_series(const board& b) {
+std::vector<layer_series> find_series(const results_table& b) {
     std::vector<layer_series> all;
     std::map<std::pair<std::string, std::string>, std::size_t> places;
     for (std::size_t t = 0; t < b.tensors.size(); ++t) {
