@@ -30,6 +30,17 @@ using report::value_of;
 
 constexpr std::size_t listed_findings = 10, listed_groups = 10;
 
+// The records of a member, where they are: there may be very many.
+std::vector<const record*> records_at(const record& r, std::string_view name) {
+    std::vector<const record*> all;
+    const auto* values = report::member<report::list>(r, name);
+    if (values == nullptr) return all;
+    for (const report::value& v : *values) {
+        if (const auto* one = std::get_if<record>(&v)) all.push_back(one);
+    }
+    return all;
+}
+
 // A finding, or a remedy that was tried.
 std::string figure(const record& of, const char* name) {
     const auto x = report::number_of(of, name);
@@ -169,29 +180,29 @@ report::notes caveats(const record& tail) {
 
 // The findings to show, with the tensor's name and, if there are several files, its file.
 struct named_finding {
-    record f;
+    const record& f;
     std::string name;
 };
 
-std::vector<named_finding> worst_of(const std::vector<record>& findings, bool all) {
+std::vector<named_finding> worst_of(const std::vector<const record*>& findings, bool all) {
     const std::size_t count = all ? findings.size() : std::min(listed_findings, findings.size());
-    const bool files = std::ranges::any_of(findings, [&](const record& f) {
-        return text_of(f, "file") != text_of(findings.front(), "file");
+    const bool files = std::ranges::any_of(findings, [&](const record* f) {
+        return text_of(*f, "file") != text_of(*findings.front(), "file");
     });
     std::vector<named_finding> worst;
     for (std::size_t i = 0; i < count; ++i) {
-        const std::string name = text_of(findings[i], "tensor");
-        worst.push_back({findings[i],
-                         files ? fmt::format("{}: {}", text_of(findings[i], "file"), name) : name});
+        const record& f = *findings[i];
+        const std::string name = text_of(f, "tensor");
+        worst.push_back({f, files ? fmt::format("{}: {}", text_of(f, "file"), name) : name});
     }
     return worst;
 }
 
 // "2 tensors, all of them norms, have blocks that saturate, collapse or become zero".
-std::string danger_text(const std::vector<record>& findings) {
+std::string danger_text(const std::vector<const record*>& findings) {
     std::map<std::pair<std::string, std::string>, bool> norms;
-    for (const record& f : findings) {
-        norms[{text_of(f, "file"), text_of(f, "tensor")}] = text_of(f, "role") == "norm";
+    for (const record* f : findings) {
+        norms[{text_of(*f, "file"), text_of(*f, "tensor")}] = text_of(*f, "role") == "norm";
     }
     const auto of_norms = static_cast<std::size_t>(
         std::ranges::count_if(norms, [](const auto& t) { return t.second; }));
@@ -204,7 +215,7 @@ std::string danger_text(const std::vector<record>& findings) {
                        plural(norms.size(), "tensor"), which, norms.size() == 1 ? "has" : "have");
 }
 
-section findings_section(const record& tail, const std::vector<record>& findings,
+section findings_section(const record& tail, const std::vector<const record*>& findings,
                          const std::vector<named_finding>& shown) {
     section s;
     if (findings.empty()) {
@@ -245,8 +256,11 @@ section figures_section(const std::vector<named_finding>& shown) {
     for (const named_finding& n : shown) of_tensor[n.name].push_back(&n.f);
     for (const named_finding& n : shown) {
         for (const record* f : std::exchange(of_tensor[n.name], {})) {
-            s.rows.push_back(*f);
-            s.rows.back().emplace_back("label", n.name);
+            record& row = s.rows.emplace_back();
+            for (const report::column& c : s.columns) {
+                row.emplace_back(c.field, value_of(*f, c.field));
+            }
+            row.emplace_back(s.group_field, n.name);
         }
     }
     s.notes = {
@@ -335,7 +349,7 @@ bool is_diagnosis(const result_set& of) { return report::find(*of.tail, "health"
 std::vector<section> cluster_view(const result_set& of, bool all) {
     if (!is_diagnosis(of)) return {};
     const record& tail = *of.tail;
-    const std::vector<record> findings = records_in(tail, "findings");
+    const std::vector<const record*> findings = records_at(tail, "findings");
     const std::vector<named_finding> shown = worst_of(findings, all);
     std::vector<section> sections{findings_section(tail, findings, shown)};
     if (!shown.empty()) {

@@ -177,33 +177,31 @@ section roles_section(const record& tail) {
 // The records of one kind of tensor: a recipe each, with a list per figure.
 using layer_series = std::vector<record>;
 
-// With `all`, of every series; else of the only one.
-std::vector<layer_series> series_of(const result_set& of, bool all) {
-    std::vector<layer_series> found;
-    const auto add = [&](record r) {
-        const auto same = [&](const char* name) {
-            return text_of(found.back().front(), name) == text_of(r, name);
-        };
-        const bool next = found.empty() || !same("file") || !same("series");
-        if (next && found.size() == 1 && !all) return false;
-        if (next) found.emplace_back();
-        found.back().push_back(std::move(r));
-        return true;
-    };
-    const auto add_all = [&](const auto& records) {
+// With `all`, every series; else the only one, or none.
+void for_each_series(const result_set& of, bool all,
+                     const std::function<void(const layer_series&)>& take) {
+    layer_series now;
+    const auto read = [&](const auto& records) {
         for (auto&& r : records) {
-            if (!add(std::move(r))) return found.clear();
+            const auto same = [&](const char* name) {
+                return text_of(now.front(), name) == text_of(r, name);
+            };
+            if (!now.empty() && !(same("file") && same("series"))) {
+                if (!all) return;
+                take(std::exchange(now, {}));
+            }
+            now.push_back(std::move(r));
         }
+        if (!now.empty()) take(now);
     };
     if (of.series != nullptr) {
-        add_all(*of.series);
+        read(*of.series);
     } else {
-        add_all(records_in(*of.tail, "series"));
+        read(records_in(*of.tail, "series"));
     }
-    return found;
 }
 
-section layers_section(const record& tail, const std::vector<layer_series>& all) {
+section layers_section(const result_set& of, bool all) {
     section s{.heading = "Layer by layer",
               .columns = columns_of({column_of("layer", "layer", cell::integer), "best", "rmse",
                                      column_of("ratio", "ratio"), "overflow_rate", "underflow_rate",
@@ -211,6 +209,8 @@ section layers_section(const record& tail, const std::vector<layer_series>& all)
                                      column_of("base_overflow", "over-\nflow %", cell::share),
                                      column_of("base_underflow", "under-\nflow %", cell::share)}),
               .group_field = "series"};
+    const record& tail = *of.tail;
+    const std::string baseline = text_of(tail, "baseline");
     std::set<std::string> cells;
     for (const record& r : records_in(tail, "ranking")) cells.insert(text_of(r, "recipe"));
     const auto at = [](const record* r, const char* name, std::size_t i) -> std::optional<double> {
@@ -218,26 +218,32 @@ section layers_section(const record& tail, const std::vector<layer_series>& all)
         if (figures == nullptr || i >= figures->size()) return {};
         return number_of((*figures)[i]);
     };
-    for (const layer_series& one : all) {
+    for_each_series(of, all, [&](const layer_series& one) {
         const record* base = nullptr;
+        std::vector<const record*> ranked;
         for (const record& r : one) {
-            if (text_of(r, "recipe") == text_of(tail, "baseline")) base = &r;
+            const std::string recipe = text_of(r, "recipe");
+            if (recipe == baseline) base = &r;
+            if (cells.contains(recipe)) ranked.push_back(&r);
         }
         const list* layers = member<list>(one.front(), "layers");
         for (std::size_t i = 0; layers != nullptr && i < layers->size(); ++i) {
             const record* best = nullptr;
-            for (const record& r : one) {
-                if (!at(&r, "rmse", i) || !cells.contains(text_of(r, "recipe"))) continue;
-                if (best == nullptr || *at(&r, "rmse", i) < *at(best, "rmse", i)) best = &r;
+            std::optional<double> rmse;
+            for (const record* r : ranked) {
+                const auto error = at(r, "rmse", i);
+                if (!error || (rmse && *error >= *rmse)) continue;
+                best = r;
+                rmse = error;
             }
             if (best == nullptr) continue;
-            const auto rmse = at(best, "rmse", i), of_base = at(base, "rmse", i);
+            const auto of_base = at(base, "rmse", i);
             s.add_to(text_of(one.front(), "series"), (*layers)[i], recipe_of(*best, layers_width),
                      rmse, of_base && *of_base > 0 ? std::optional(*rmse / *of_base) : std::nullopt,
                      at(best, "overflow_rate", i), at(best, "underflow_rate", i), of_base,
                      at(base, "overflow_rate", i), at(base, "underflow_rate", i));
         }
-    }
+    });
     return s;
 }
 
@@ -418,7 +424,7 @@ std::vector<section> compare_view(const result_set& of, const compare_view_optio
     } else {
         sections.push_back(ranking_section(tail, view.top));
         put(sections, roles_section(tail));
-        put(sections, layers_section(tail, series_of(of, view.layers)));
+        put(sections, layers_section(of, view.layers));
         put(sections, disagreement_section(tail));
         if (const record* phase = member<record>(tail, "phase")) {
             sections.push_back(phase_section(*phase));
