@@ -22,8 +22,7 @@ struct block_run {
     const float* x = nullptr;
     std::size_t stride = 0;  ///< see block_stride
     std::size_t blocks = 0;
-    base::aligned_buffer<float>
-        x_buffer;  ///< where `x` lies unless it is the stored values themselves
+    base::aligned_buffer<float> x_buffer;  ///< of `x`, unless it is the stored values themselves
     base::aligned_buffer<float> rows_buffer;
 
     // Of the vector kernels, per block, with room for a multiple of 16 blocks:

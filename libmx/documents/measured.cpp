@@ -199,7 +199,7 @@ report::document_schema analysis_schema() {
         .define("given", given)
         .define("scaled", scaled_members);
     declare_part(s);
-    pages::declare_summary(s);
+    declare_summary(s);
     analysis::distributions::declare(s);
     report::member_list result;
     cluster::declare_survey(result, s);

@@ -30,6 +30,8 @@ struct analyze_options : measuring_options {
         recompute;
 };
 measured analyze(const analyze_options& o, const run_environment& environment);
+/// The member `summary`.
+void declare_summary(report::document_schema& to);
 
 /// The axes of a sweep: recipe keys, the last of which varies fastest.
 inline constexpr std::array<std::string_view, 10> sweep_keys{

@@ -4,15 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
-#include "libmx/base/decibels.hpp"
 #include "libmx/pages/views/tensor_remarks.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/policy/figures.hpp"
@@ -20,103 +19,12 @@
 #include "libmx/policy/policy.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
-#include "libmx/studies/compare/ranking.hpp"
 #include "libmx/tensor/shape.hpp"
 
 namespace mx::pages {
 namespace {
 
 constexpr const char* regret_share = "regret_share";
-
-struct accumulator {
-    std::shared_ptr<const analysis::named_recipe> under;
-    compare::pool all;
-    std::int64_t tensors = 0;
-    bool decomposed = false, with_regret = false;
-    std::array<double, 4> squared_error{};
-    std::string worst;
-    double worst_nrmse = 0;
-
-    void add(const analysis::result& r) {
-        tensors += r.group ? static_cast<std::int64_t>(r.group->members) : 1;
-        all.add(r);
-        decomposed = decomposed || r.decomposed;
-        with_regret = with_regret || r.with_regret;
-        for (std::size_t i = 0; i < squared_error.size(); ++i) {
-            squared_error[i] += analysis::value_or(r.squared_error[i], 0);
-        }
-        const double largest = r.group ? r.group->worst_nrmse : r.nrmse;
-        if (largest > worst_nrmse) {
-            worst_nrmse = largest;
-            worst = r.group ? r.group->worst_member : r.of->tensor;
-        }
-    }
-
-    bool has_error() const { return all.error2 > 0 && all.x2 > 0; }
-    double nrmse() const { return has_error() ? *all.nrmse() : 0; }
-    double sqnr_db() const { return has_error() ? base::decibels_of_root(nrmse()) : 0; }
-    // Part `i` of the squared error, from 1.
-    report::value share_of_part(std::size_t i) const {
-        return squared_error[0] > 0 ? real(squared_error[i] / squared_error[0]) : undefined();
-    }
-    std::optional<double> rate(std::string_view name) const {
-        return all.rate(compare::rate_index(name));
-    }
-};
-
-using sum_member = report::declared<accumulator>;
-constexpr std::array sum_members = std::to_array<sum_member>({
-    {"recipe", "string", "", [](auto& a) { return a.under->name; }},
-    {"tensors", "count", "", [](auto& a) { return a.tensors; }},
-    {"elements", "count", "", [](auto& a) { return static_cast<std::int64_t>(a.all.elements); }},
-    {"bits_per_element", "@members#bits_per_element", "",
-     [](auto& a) { return a.all.elements > 0 ? real(a.all.bits / a.all.elements) : undefined(); }},
-    {"nrmse", "@members#nrmse", "",
-     [](auto& a) { return a.has_error() ? real(a.nrmse()) : undefined(); }},
-    {"sqnr_db", "@members#sqnr_db",
-     "-10 log10(sum of squared errors / sum of squares), over all tensors (dB)",
-     [](auto& a) { return a.has_error() ? real(a.sqnr_db()) : undefined(); }},
-    {"mean_sqnr_db", "number?", "mean of the records' SQNR (dB): those of tensors, or of groups",
-     [](auto& a) { return a.all.mean_sqnr_db(); }},
-    {"overflow_rate", "@members#overflow_rate", "",
-     [](auto& a) { return a.rate("overflow_rate"); }},
-    {"clamp_rate", "@members#clamp_rate", "", [](auto& a) { return a.rate("clamp_rate"); }},
-    {"underflow_rate", "@members#underflow_rate", "",
-     [](auto& a) { return a.rate("underflow_rate"); }},
-    {"saturated_block_rate", "@members#saturated_block_rate", "",
-     [](auto& a) { return a.rate("saturated_block_rate"); }},
-});
-constexpr std::array origin_members = std::to_array<sum_member>({
-    {"clamp_error_share", "@members#clamp_error_share", "",
-     [](auto& a) { return a.share_of_part(1); }},
-    {"underflow_error_share", "@members#underflow_error_share", "",
-     [](auto& a) { return a.share_of_part(2); }},
-    {"grid_error_share", "@members#grid_error_share", "",
-     [](auto& a) { return a.share_of_part(3); }},
-});
-constexpr std::array regret_members{sum_member{regret_share, "@members#regret_share", "",
-                                               [](auto& a) { return a.rate(regret_share); }}};
-constexpr std::array worst_members = std::to_array<sum_member>({
-    {"worst_tensor", "string", "the tensor with the lowest SQNR; empty where none has one",
-     [](auto& a) { return a.worst; }},
-    {"worst_sqnr_db", "number?", "its SQNR (dB)",
-     [](auto& a) {
-         return a.worst_nrmse > 0 ? real(base::decibels_of_root(a.worst_nrmse)) : undefined();
-     }},
-});
-
-recipe_summary summary_of(const accumulator& a) {
-    recipe_summary s{a.under,
-                     a.nrmse(),
-                     a.sqnr_db(),
-                     a.decomposed,
-                     a.all.tensors > 0 && a.all.lossless,
-                     report::written(sum_members, a)};
-    if (a.decomposed) report::append(s.members, origin_members, a);
-    if (a.with_regret) report::append(s.members, regret_members, a);
-    report::append(s.members, worst_members, a);
-    return s;
-}
 
 // A tensor with its results, one per recipe.
 struct tensor_rows {
@@ -126,9 +34,11 @@ struct tensor_rows {
     std::tuple<bool, double, double> harm{false, -1, -1};
 };
 
-// Of the recipes in `summary`.
+// The recipes of the tables.
+using recipe_names = std::set<std::string, std::less<>>;
+
 std::vector<tensor_rows> by_tensor(const analysis::result_list& results,
-                                   const std::vector<recipe_summary>& summary) {
+                                   const recipe_names& recipes) {
     std::vector<tensor_rows> tensors;
     std::map<const analysis::named_recipe*, metrics::row> normal;
     using full_name = std::pair<std::string_view, std::string_view>;  // file and tensor
@@ -139,9 +49,7 @@ std::vector<tensor_rows> by_tensor(const analysis::result_list& results,
     for (const analysis::result& r : results) {
         const std::size_t index = next++;
         if (r.elements == 0) continue;  // nothing to show; see left_out_of
-        const bool shown = std::ranges::any_of(
-            summary, [&](const recipe_summary& one) { return one.under->name == r.under->name; });
-        if (!shown) continue;
+        if (!recipes.contains(r.under->name)) continue;
         const auto [at, added] =
             places.emplace(full_name(r.of->file, r.of->tensor), tensors.size());
         if (added) tensors.emplace_back();
@@ -163,7 +71,8 @@ std::vector<tensor_rows> by_tensor(const analysis::result_list& results,
 std::size_t shown(const analysis_view_options& view, std::size_t tensors, std::size_t recipes) {
     if (view.all) return tensors;
     // About forty lines, a few screens in a terminal.
-    const std::size_t automatic = std::clamp<std::size_t>(40 / recipes, 3, 10);
+    const std::size_t automatic =
+        std::clamp<std::size_t>(40 / std::max<std::size_t>(1, recipes), 3, 10);
     return std::min(tensors, view.worst > 0 ? view.worst : automatic);
 }
 
@@ -189,15 +98,14 @@ bool several_files(const analysis::result_list& results) {
                                [&](const analysis::result& r) { return r.of->file != first; });
 }
 
-report::section tensor_section(const analysis::result_list& results,
-                               const std::vector<recipe_summary>& summary,
+report::section tensor_section(const analysis::result_list& results, const recipe_names& recipes,
                                const analysis_view_options& view) {
-    std::vector<tensor_rows> tensors = by_tensor(results, summary);
-    const std::size_t count = shown(view, tensors.size(), summary.size());
+    std::vector<tensor_rows> tensors = by_tensor(results, recipes);
+    const std::size_t count = shown(view, tensors.size(), recipes.size());
     const bool groups = !results.empty() && results.front().group;
     const std::string_view things = groups ? "record" : "tensor";
     const bool files = several_files(results);
-    const bool one_recipe = summary.size() == 1;
+    const bool one_recipe = recipes.size() == 1;
     report::section s;
     if (count < tensors.size()) {
         std::ranges::stable_sort(tensors, std::greater{}, &tensor_rows::harm);
@@ -207,7 +115,7 @@ report::section tensor_section(const analysis::result_list& results,
     } else {
         s.heading = fmt::format("{} {}{}", count, things, count == 1 ? "" : "s");
     }
-    if (one_recipe) s.heading += " under " + summary.front().under->name;
+    if (one_recipe) s.heading += " under " + *recipes.begin();
     if (one_recipe) {
         s.columns = columns_of({"tensor", "shape"});
         if (files) s.group_field = "file";
@@ -260,11 +168,14 @@ report::section regret_section(const std::vector<report::record>& summary) {
             .rows = summary};
 }
 
-report::section left_out_of(const analysis::analysis& a) {
+report::section left_out_of(const result_set& of) {
     report::section s = left_out_section();
-    for (const engine::skipped_tensor& t : a.skipped) s.add(t.tensor, t.recipe, t.reason);
+    for (const report::record& r : report::records_in(*of.tail, "skipped")) {
+        s.add(report::text_of(r, "tensor"), report::text_of(r, "recipe"),
+              report::text_of(r, "reason"));
+    }
     std::string last;
-    for (const analysis::result& r : a.results) {
+    for (const analysis::result& r : *of.results) {
         if (r.elements == 0 && r.of->tensor != last) s.add(r.of->tensor, "", "it has no elements");
         last = r.of->tensor;
     }
@@ -273,49 +184,32 @@ report::section left_out_of(const analysis::analysis& a) {
 
 }  // namespace
 
-std::vector<recipe_summary> summarize(const analysis::result_list& results) {
-    std::vector<accumulator> sums;
-    for (const analysis::result& r : results) {
-        auto at = std::ranges::find_if(
-            sums, [&](const accumulator& a) { return a.under->name == r.under->name; });
-        if (at == sums.end()) {
-            at = sums.insert(at, accumulator());
-            at->under = r.under;
-        }
-        at->add(r);
-    }
-    std::vector<recipe_summary> summary;
-    for (const accumulator& a : sums) summary.push_back(summary_of(a));
-    return summary;
-}
-
-void declare_summary(report::document_schema& to) {
-    report::member_list all;
-    all.add(sum_members).add_of_some(origin_members).add_of_some(regret_members).add(worst_members);
-    to.member({"summary", "[#summary]", "a recipe over all tensors each; mx analyze", false})
-        .define("summary", all);
-}
-
-std::vector<report::section> analysis_sections(const analysis::analysis& a,
-                                               const std::vector<recipe_summary>& summary,
-                                               const analysis_view_options& view) {
+std::vector<report::section> analysis_view(const result_set& of,
+                                           const analysis_view_options& view) {
     std::vector<report::section> sections;
-    if (a.results.empty()) {
+    if (of.results->empty()) {
         sections.push_back({.heading = "No numeric tensor to analyse"});
     } else {
-        sections.push_back(tensor_section(a.results, summary, view));
-        std::vector<report::record> rows;
-        for (const recipe_summary& one : summary) {
-            rows.push_back(one.members);
-            if (one.exact) show(rows.back(), "sqnr_db", "exact");
+        std::vector<report::record> rows = report::records_in(*of.tail, "summary");
+        std::erase_if(rows, [&](const report::record& r) {
+            return std::ranges::find(view.hidden, report::text_of(r, "recipe")) !=
+                   view.hidden.end();
+        });
+        recipe_names recipes;
+        for (report::record& r : rows) {
+            recipes.insert(report::text_of(r, "recipe"));
+            const bool* exact = report::member<bool>(r, "exact");
+            if (exact != nullptr && *exact) show(r, "sqnr_db", "exact");
         }
+        const auto has = [&](const char* member) {
+            return !rows.empty() && report::find(rows.front(), member) != nullptr;
+        };
+        sections.push_back(tensor_section(*of.results, recipes, view));
         sections.push_back(summary_section(rows));
-        if (summary.front().decomposed) sections.push_back(origin_section(rows));
-        if (report::find(rows.front(), regret_share) != nullptr) {
-            sections.push_back(regret_section(rows));
-        }
+        if (has("clamp_error_share")) sections.push_back(origin_section(rows));
+        if (has(regret_share)) sections.push_back(regret_section(rows));
     }
-    put(sections, left_out_of(a));
+    put(sections, left_out_of(of));
     return sections;
 }
 
