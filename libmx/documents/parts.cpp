@@ -19,6 +19,7 @@
 #include "libmx/io/input_stream.hpp"
 #include "libmx/io/reader.hpp"
 #include "libmx/io/writer.hpp"
+#include "libmx/pages/views/document_parts.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/report/writers.hpp"
@@ -92,16 +93,6 @@ std::uint64_t count_of(const report::record& r, std::string_view name) {
     return n >= 0 && n <= 0x1p53 ? static_cast<std::uint64_t>(n) : 0;
 }
 
-std::vector<std::string> texts_in(const report::record& r, std::string_view name) {
-    std::vector<std::string> texts;
-    if (const auto* list = report::member<report::list>(r, name)) {
-        for (const report::value& v : *list) {
-            if (const auto* text = std::get_if<std::string>(&v)) texts.push_back(*text);
-        }
-    }
-    return texts;
-}
-
 engine::range_sums sums_in(const report::record& r) {
     return {
         {static_cast<std::size_t>(count_of(r, "index")), count_of(r, "first"), count_of(r, "end")},
@@ -110,7 +101,7 @@ engine::range_sums sums_in(const report::record& r) {
         true,
         count_of(r, "inexact"),
         report::text_of(r, "own"),
-        texts_in(r, "jobs")};
+        pages::texts_in(r, "jobs")};
 }
 
 // As the member `given` of a document, and the files.
@@ -124,7 +115,7 @@ report::command_line given_to(const report::record& part) {
     const auto* given = report::member<report::record>(part, "given");
     if (given == nullptr) return {};
     return {report::text_of(*given, "command"),
-            texts_in(*given, "files"),
+            pages::texts_in(*given, "files"),
             {},
             report::options_in(part)};
 }

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "libmx/pages/views/document_parts.hpp"
 #include "libmx/pages/views/tensor_remarks.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/policy/figures.hpp"
@@ -198,8 +199,7 @@ std::vector<report::section> analysis_view(const result_set& of,
         recipe_names recipes;
         for (report::record& r : rows) {
             recipes.insert(report::text_of(r, "recipe"));
-            const bool* exact = report::member<bool>(r, "exact");
-            if (exact != nullptr && *exact) show(r, "sqnr_db", "exact");
+            if (is_true(r, "exact")) show(r, "sqnr_db", "exact");
         }
         const auto has = [&](const char* member) {
             return !rows.empty() && report::find(rows.front(), member) != nullptr;

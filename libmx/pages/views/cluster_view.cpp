@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "libmx/codec/recipe.hpp"
 #include "libmx/engine/saturation_zone.hpp"
+#include "libmx/pages/views/document_parts.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -50,15 +50,16 @@ std::string figure(const record& of, const char* name) {
 // The recipe with its scale rule, which is the subject of the sentence, even if the canonical
 // spelling omits it.
 std::string spelled(const std::string& recipe) {
-    const codec::recipe r = codec::parse_recipe(recipe);
-    if (recipe.find("scale=") != std::string::npos) return recipe;
+    const auto known = recipe_named(recipe);
+    if (!known || recipe.find("scale=") != std::string::npos) return recipe;
     const std::size_t end = recipe.find(':');
     const std::string rest = end == std::string::npos ? "" : "," + recipe.substr(end + 1);
-    return fmt::format("{}:scale={}{}", recipe.substr(0, end), r.rule->name, rest);
+    return fmt::format("{}:scale={}{}", recipe.substr(0, end), known->rule->name, rest);
 }
 
 std::optional<engine::saturation_zone> zone_of(const std::string& recipe) {
-    const auto judge = engine::block_judge::of(codec::parse_recipe(recipe));
+    const auto known = recipe_named(recipe);
+    const auto judge = known ? engine::block_judge::of(*known) : std::nullopt;
     return judge ? judge->zone() : std::nullopt;
 }
 
@@ -146,9 +147,8 @@ std::string nearest_text(const record& health) {
 // or were left out.
 report::notes caveats(const record& tail) {
     report::notes notes;
-    const bool* bias = report::member<bool>(tail, "needs_norm_bias");
     const auto* around_zero = report::member<report::list>(tail, "norms_around_zero");
-    if (bias != nullptr && *bias && around_zero != nullptr && !around_zero->empty()) {
+    if (is_true(tail, "needs_norm_bias") && around_zero != nullptr && !around_zero->empty()) {
         const bool one = around_zero->size() == 1;
         const auto* first = std::get_if<std::string>(&around_zero->front());
         notes.push_back(report::item(fmt::format(

@@ -12,7 +12,6 @@
 #include <string>
 #include <utility>
 
-#include "libmx/codec/recipe.hpp"
 #include "libmx/pages/views/document_parts.hpp"
 #include "libmx/pages/views/figures.hpp"
 #include "libmx/pages/views/values.hpp"
@@ -40,11 +39,6 @@ constexpr std::size_t worst_width = 60;
 // The largest number of matrices of scale disagreement, and of those with a figure.
 constexpr std::size_t shown_matrices = 8;
 constexpr std::size_t drawn_matrices = 4;
-
-bool says(const record& r, std::string_view name) {
-    const bool* on = member<bool>(r, name);
-    return on != nullptr && *on;
-}
 
 std::string recipe_of(const record& r, std::size_t width, const char* name = "recipe") {
     return report::breakable(text_of(r, name), width);
@@ -91,9 +85,9 @@ section ranking_section(const record& tail, std::size_t top) {
         ranking_width - (seeds ? 9u : 0u) - (parts ? 16u : 0u) - (regret ? 8u : 0u);
     for (record& r : ranking) {
         show(r, "recipe", recipe_of(r, width));
-        if (says(r, "exact")) show(r, "sqnr_db", "exact");
-        r.emplace_back(
-            "mark", fmt::format("{}{}", says(r, "best") ? "*" : "", says(r, "pareto") ? "P" : ""));
+        if (is_true(r, "exact")) show(r, "sqnr_db", "exact");
+        r.emplace_back("mark", fmt::format("{}{}", is_true(r, "best") ? "*" : "",
+                                           is_true(r, "pareto") ? "P" : ""));
         s.rows.push_back(std::move(r));
     }
     s.columns = ranking_columns(seeds, parts, regret);
@@ -150,7 +144,7 @@ section roles_section(const record& tail) {
               .columns = columns_of({column_of("role", "role"), "tensors", "best", "ratio", "wins",
                                      "second", "second_ratio"})};
     const auto ratio = [](const record& one) {
-        return says(one, "exact") ? text("exact") : report::value_of(one, "rmse_ratio");
+        return is_true(one, "exact") ? text("exact") : report::value_of(one, "rmse_ratio");
     };
     std::vector<record> roles = records_in(tail, "roles");
     std::erase_if(roles, [](const record& r) { return records_in(r, "ranking").empty(); });
@@ -247,16 +241,6 @@ section layers_section(const result_set& of, bool all) {
     return s;
 }
 
-std::vector<std::string> texts_in(const record& r, std::string_view name) {
-    std::vector<std::string> all;
-    const list* values = member<list>(r, name);
-    for (const report::value& v : values == nullptr ? list() : *values) {
-        const auto* one = std::get_if<std::string>(&v);
-        all.push_back(one == nullptr ? "" : *one);
-    }
-    return all;
-}
-
 // One table for all groups; columns are the rules in order of first appearance.
 section disagreement_section(const record& tail) {
     const std::vector<record> groups = records_in(tail, "disagreement");
@@ -267,7 +251,8 @@ section disagreement_section(const record& tail) {
     for (std::size_t g = 0; g < shown; ++g) {
         std::vector<std::string> rules;
         for (const std::string& recipe : texts_in(groups[g], "recipes")) {
-            rules.emplace_back(codec::parse_recipe(recipe).rule->name);
+            const auto known = recipe_named(recipe);
+            rules.emplace_back(known ? known->rule->name : recipe);
         }
         report::heat_map map;
         map.value = axis_of("blocks with another scale", "", false, true);
@@ -305,7 +290,7 @@ section phase_section(const record& phase) {
     const list* factors = member<list>(phase, "factors");
     const std::size_t count = factors == nullptr ? 0 : factors->size();
     section s{.heading = fmt::format("Scale phase: the tensors times 2^(i/{}), i = 0 to {}", count,
-                                     count - 1),
+                                     std::max<std::size_t>(1, count) - 1),
               .columns = columns_of({column_of("among", "among the rules of"), "least_error",
                                      "second", column_of("win", "ahead\nby %", cell::share),
                                      column_of("least", "least\nratio", cell::fixed),
@@ -401,7 +386,7 @@ class left_out_rows {
     std::vector<row> rows_;
 };
 
-section left_out_of(const result_set& of) {
+section reasons_of(const result_set& of) {
     left_out_rows rows;
     rows.add(records_in(*of.tail, "left_out"));
     rows.add(records_in(*of.tail, "skipped"));
@@ -432,7 +417,7 @@ std::vector<section> compare_view(const result_set& of, const compare_view_optio
         put(sections, crest_section(tail));
         put(sections, worst_section(tail));
     }
-    put(sections, left_out_of(of));
+    put(sections, reasons_of(of));
     return sections;
 }
 

@@ -111,17 +111,6 @@ std::vector<column> move_columns(bool series) {
     return columns;
 }
 
-// Texts of a list.
-std::vector<std::string> texts_in(const record& r, std::string_view name) {
-    std::vector<std::string> texts;
-    const auto* all = report::member<report::list>(r, name);
-    if (all == nullptr) return texts;
-    for (const report::value& v : *all) {
-        if (const auto* text = std::get_if<std::string>(&v)) texts.push_back(*text);
-    }
-    return texts;
-}
-
 section finding_section(const document_parts& d, const view_options& o) {
     section s{.heading = "Norm gains that approach the clamp zone"};
     const std::vector<record> findings = records_in(d.tail, "findings");
@@ -233,10 +222,9 @@ void add_moves(const report::record_list& results, section& to) {
 }  // namespace
 
 section order_section(const record& head) {
-    const bool* reordered = report::member<bool>(head, "reordered");
     return {.notes = {fmt::format(
                 "Order: {}{}.", base::joined(texts_in(head, "labels"), ", "),
-                reordered != nullptr && *reordered
+                is_true(head, "reordered")
                     ? "; by the numbers in the names, not as given (--as-given keeps that)"
                     : "")}};
 }
@@ -245,8 +233,7 @@ std::vector<section> diff_view(const document_parts& d, const view_options& o) {
     const std::size_t dumps = texts_in(d.head, "labels").size();
     const std::size_t pairs = dumps < 2 ? 1 : dumps - 1;
     std::vector<section> all{order_section(d.head)};
-    const bool* identical = report::member<bool>(d.head, "identical");
-    if (!d.results.empty() && (identical == nullptr || !*identical)) {
+    if (!d.results.empty() && !is_true(d.head, "identical")) {
         section moved = tensor_section(d, pairs, o);
         if (o.page) {
             section steps = steps_section({series_of(d.head, d.tail)});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/pages/views/document_parts.hpp"
 
+#include "libmx/base/status.hpp"
+
 namespace mx::pages {
 
 namespace {
@@ -9,6 +11,29 @@ namespace {
 constexpr std::string_view prompt = "$ ";
 
 }  // namespace
+
+bool is_true(const report::record& r, std::string_view name) {
+    const bool* value = report::member<bool>(r, name);
+    return value != nullptr && *value;
+}
+
+std::vector<std::string> texts_in(const report::record& r, std::string_view name) {
+    std::vector<std::string> texts;
+    const auto* all = report::member<report::list>(r, name);
+    if (all == nullptr) return texts;
+    for (const report::value& v : *all) {
+        if (const auto* text = std::get_if<std::string>(&v)) texts.push_back(*text);
+    }
+    return texts;
+}
+
+std::optional<codec::recipe> recipe_named(const std::string& text) {
+    try {
+        return codec::parse_recipe(text);
+    } catch (const base::error&) {
+        return {};
+    }
+}
 
 report::list verdict_lines(const report::notes& notes) {
     return report::to_list(notes, [](const report::note& n) {

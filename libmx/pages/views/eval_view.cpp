@@ -34,11 +34,6 @@ double figure_of(const record& r, std::string_view name) {
     return report::number_of(r, name).value_or(NAN);
 }
 
-bool says(const record& r, std::string_view name) {
-    const bool* yes = report::member<bool>(r, name);
-    return yes != nullptr && *yes;
-}
-
 // "0.0109 nats of divergence a token, perplexity +1.42 %".
 std::string cost_of(const record& r) {
     const double change = 100 * (figure_of(r, "perplexity_ratio") - 1);
@@ -82,7 +77,7 @@ report::note least_and_most(const std::vector<const record*>& order) {
         return report::item(fmt::format("{}: {}.", text_of(least, "recipe"), cost_of(least)));
     std::vector<std::string> ties;
     for (const record* r : order) {
-        if (r != &least && says(*r, "ties_with_least")) ties.push_back(text_of(*r, "recipe"));
+        if (r != &least && is_true(*r, "ties_with_least")) ties.push_back(text_of(*r, "recipe"));
     }
     return report::item(fmt::format(
         "Least: {}: {}{}. Most: {}: {}.", text_of(least, "recipe"), cost_of(least),

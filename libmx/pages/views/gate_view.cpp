@@ -17,8 +17,7 @@ using report::section;
 using report::text_of;
 
 std::string_view words_for(const record& rule) {
-    const bool* holds = report::member<bool>(rule, "holds");
-    if (holds != nullptr && *holds) return "holds";
+    if (is_true(rule, "holds")) return "holds";
     return count_of(rule, "broken") > 0 ? "broken" : "fails";
 }
 

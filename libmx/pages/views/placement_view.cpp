@@ -64,8 +64,7 @@ std::vector<section> placement_view(const document_parts& d, const view_options&
                                            column_of("measured", "measured", cell::significant, 3),
                                            column_of("fits", "within the\nbudget")})};
     for (record r : records_in(tail, "uniform")) {
-        const bool* within = report::member<bool>(r, "within");
-        r.emplace_back("fits", text(within != nullptr && *within ? "yes" : "no"));
+        r.emplace_back("fits", text(is_true(r, "within") ? "yes" : "no"));
         uniform.rows.push_back(std::move(r));
     }
     uniform.rows.push_back({{"recipe", text("(the plan)")},

@@ -56,9 +56,9 @@ section uniform_section(const document_parts& d) {
                   {"recipe", column_of("bits_per_element", 3), "sqnr_db",
                    column_of("fits", budget ? "within the\nbudget" : "above the\nfloor")})};
     for (record& r : records_in(d.tail, "uniform")) {
-        const bool* within = report::member<bool>(r, "within");
+        const bool within = is_true(r, "within");
         record row = shown(std::move(r));
-        row.emplace_back("fits", text(within != nullptr && *within ? "yes" : "no"));
+        row.emplace_back("fits", text(within ? "yes" : "no"));
         s.rows.push_back(std::move(row));
     }
     if (s.rows.empty()) return s;

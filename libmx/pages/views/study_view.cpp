@@ -171,8 +171,7 @@ void add_errors(const document_parts& d, section& to) {
         for (const record& r : d.results) {
             const auto error = number_of(r, "error"), gap = number_of(r, "gap");
             if (text_of(r, "group") != group || !error || !gap || !(*gap > 0)) continue;
-            const auto* drawn = report::member<bool>(r, "stochastic");
-            const bool is_drawn = drawn != nullptr && *drawn;
+            const bool is_drawn = is_true(r, "stochastic");
             chart.marks.push_back(
                 {{*error, gap, text_of(r, "configuration")}, chart.groups[is_drawn ? 1 : 0], true});
         }
