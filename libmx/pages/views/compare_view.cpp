@@ -175,24 +175,29 @@ using layer_series = std::vector<record>;
 void for_each_series(const result_set& of, bool all,
                      const std::function<void(const layer_series&)>& take) {
     layer_series now;
-    const auto read = [&](const auto& records) {
-        for (auto&& r : records) {
-            const auto same = [&](const char* name) {
-                return text_of(now.front(), name) == text_of(r, name);
-            };
-            if (!now.empty() && !(same("file") && same("series"))) {
-                if (!all) return;
-                take(std::exchange(now, {}));
-            }
-            now.push_back(std::move(r));
+    // Whether more is wanted.
+    const auto add = [&](const record& r) {
+        const auto same = [&](const char* name) {
+            return text_of(now.front(), name) == text_of(r, name);
+        };
+        if (!now.empty() && !(same("file") && same("series"))) {
+            if (!all) return false;
+            take(std::exchange(now, {}));
         }
-        if (!now.empty()) take(now);
+        now.push_back(r);
+        return true;
     };
     if (of.series != nullptr) {
-        read(*of.series);
-    } else {
-        read(records_in(*of.tail, "series"));
+        for (const record& r : *of.series) {
+            if (!add(r)) return;
+        }
+    } else if (const list* records = member<list>(*of.tail, "series")) {
+        for (const report::value& v : *records) {
+            const record* r = std::get_if<record>(&v);
+            if (r != nullptr && !add(*r)) return;
+        }
     }
+    if (!now.empty()) take(now);
 }
 
 section layers_section(const result_set& of, bool all) {
