@@ -133,7 +133,7 @@ chosen_cells choices_of(const review_data& e, const policy::judged_model& m) {
     return chosen;
 }
 
-// The operands of products on the table.
+// The operands of products in the table.
 std::vector<std::size_t> ranked_operands(const review_data& e, const policy::judged_model& m) {
     std::vector<std::size_t> operands;
     for (std::size_t t = 0; t < e.table.tensors.size(); ++t) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "libmx/base/text_tables.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/metrics/metrics.hpp"
+#include "libmx/pages/views/document_parts.hpp"
 #include "libmx/policy/offers.hpp"
 #include "libmx/report/command_line.hpp"
 #include "libmx/report/members.hpp"
@@ -149,9 +151,7 @@ class gathering {
             auto& all = out_.measured_by;
             if (std::ranges::find(all, text) == all.end()) all.push_back(text);
         }
-        std::vector<const report::record*> inputs;
-        collect(*s.head, "inputs", inputs);
-        for (const report::record* of : inputs) {
+        for (const report::record* of : records_at(*s.head, "inputs")) {
             input_file f{report::text_of(*of, "path"), 0, report::text_of(*of, "sha256"),
                          report::text_of(*of, "given")};
             f.bytes = report::whole(report::number_of(*of, "bytes").value_or(0));
@@ -170,15 +170,6 @@ class gathering {
         }
     }
 
-    static void collect(const report::record& of, std::string_view name,
-                        std::vector<const report::record*>& to) {
-        const report::list* list = report::member<report::list>(of, name);
-        if (list == nullptr) return;
-        for (const report::value& v : *list) {
-            if (const auto* r = std::get_if<report::record>(&v)) to.push_back(r);
-        }
-    }
-
     void note_tail(const result_set& s) {
         if (!is_analysis(s)) {
             out_.dumps.push_back(series_of(*s.head, *s.tail));
@@ -186,8 +177,8 @@ class gathering {
         }
         const auto* of = report::member<report::record>(*s.tail, "distributions");
         if (of == nullptr) return;
-        collect(*of, "sums", out_.sums);
-        collect(*of, "norms", out_.norms);
+        std::ranges::copy(records_at(*of, "sums"), std::back_inserter(out_.sums));
+        std::ranges::copy(records_at(*of, "norms"), std::back_inserter(out_.norms));
         const double left_out = report::number_of(*of, "norms_left_out").value_or(0);
         if (left_out > 0 && left_out < most_norms) {
             out_.norms_left_out += report::whole(left_out);

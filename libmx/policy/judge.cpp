@@ -145,7 +145,7 @@ class judging {
                 bytes_of(codec::bits_per_element(*keep->recipe), t.elements);
             d.could_save = t.bytes > bytes ? t.bytes - bytes : 0;
         }
-        d.by_rule = keep != nullptr && why_not_measurable(t).empty();
+        d.by_rule = keep != nullptr && !keep->why.empty() && why_not_measurable(t).empty();
         if (std::string why = why_kept(t, d.role, by_); !why.empty()) return why;
         if (std::string why = why_no_operand_of_step(t, d); !why.empty()) return why;
         auto at = offers_.find(d.role);

@@ -81,8 +81,8 @@ struct decision {
         veto;  ///< the limit that ruled out, or casts doubt on, the recipe of its class
     const measurement* figures = nullptr;  ///< of the recipe
     double over_normal = 0;                ///< error_over_normal of the recipe
-    std::string reason;                    ///< a phrase, or the words of a rule of the policy
-    bool by_rule = false;                  ///< the reason is such a rule's, not a fact
+    std::string reason;                    ///< a phrase, or what a rule of the policy says
+    bool by_rule = false;                  ///< the reason is the words of such a rule
     std::uint64_t bytes = 0;       ///< 0 if the tensor that counts its storage is treated alike
     std::uint64_t could_save = 0;  ///< bytes that the keeping rule's recipe would save
 };

@@ -30,17 +30,6 @@ using report::value_of;
 
 constexpr std::size_t listed_findings = 10, listed_groups = 10;
 
-// The records of a member, where they are: there may be very many.
-std::vector<const record*> records_at(const record& r, std::string_view name) {
-    std::vector<const record*> all;
-    const auto* values = report::member<report::list>(r, name);
-    if (values == nullptr) return all;
-    for (const report::value& v : *values) {
-        if (const auto* one = std::get_if<record>(&v)) all.push_back(one);
-    }
-    return all;
-}
-
 // A finding, or a remedy that was tried.
 std::string figure(const record& of, const char* name) {
     const auto x = report::number_of(of, name);

@@ -17,6 +17,16 @@ bool is_true(const report::record& r, std::string_view name) {
     return value != nullptr && *value;
 }
 
+std::vector<const report::record*> records_at(const report::record& r, std::string_view name) {
+    std::vector<const report::record*> records;
+    const auto* all = report::member<report::list>(r, name);
+    if (all == nullptr) return records;
+    for (const report::value& v : *all) {
+        if (const auto* one = std::get_if<report::record>(&v)) records.push_back(one);
+    }
+    return records;
+}
+
 std::vector<std::string> texts_in(const report::record& r, std::string_view name) {
     std::vector<std::string> texts;
     const auto* all = report::member<report::list>(r, name);

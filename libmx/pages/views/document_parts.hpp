@@ -24,6 +24,9 @@ using report::records_in;
 
 /// Whether a member is true; false if it is missing.
 bool is_true(const report::record& r, std::string_view name);
+/// The records of a list where they are, for lists that are too long to copy; none if it is
+/// missing.
+std::vector<const report::record*> records_at(const report::record& r, std::string_view name);
 /// The texts of a list; none if it is missing.
 std::vector<std::string> texts_in(const report::record& r, std::string_view name);
 /// The recipe that a document names; nullopt if it is none, as in a file that mx did not write.

@@ -137,14 +137,12 @@ struct worst_result {
     const comparison& c;
     const cell& of;
     std::size_t tensor;
-    bool least;
     analysis::result r = c.table.of(tensor, of.runs.front());
 };
 constexpr std::array worst_members = std::to_array<report::declared<worst_result>>({
     {"file", "string", "", [](auto& x) { return x.c.table.tensors[x.tensor].of->file; }},
     {"tensor", "string", "", [](auto& x) { return x.c.table.tensors[x.tensor].of->tensor; }},
     {"recipe", "string", "", [](auto& x) { return x.of.name; }},
-    {"least", "boolean", "no recipe has less R-MSE on the tensor", [](auto& x) { return x.least; }},
     {"rmse", "@members#rmse", "", [](auto& x) { return x.r.rmse; }},
     {"sqnr_db", "@members#sqnr_db", "", [](auto& x) { return x.r.sqnr_db; }},
     {"clamp_rate", "@members#clamp_rate", "", [](auto& x) { return x.r.clamp_rate; }},
@@ -169,10 +167,9 @@ report::list worst_of(const shown_comparison& x) {
         const std::optional<std::size_t> best = best_on(x.plan, c.table, t);
         const auto here = rmse_of(c.table, t, first);
         const auto least = best ? rmse_of(c.table, t, x.plan.cells[*best]) : here;
-        const bool better = here && least && *least < *here * (1 - same_rmse);
-        all.emplace_back(report::written(worst_members, {c, first, t, !better}));
-        if (!better) continue;
-        all.emplace_back(report::written(worst_members, {c, x.plan.cells[*best], t, true}));
+        all.emplace_back(report::written(worst_members, {c, first, t}));
+        if (!here || !least || *least >= *here * (1 - same_rmse)) continue;
+        all.emplace_back(report::written(worst_members, {c, x.plan.cells[*best], t}));
     }
     return all;
 }
@@ -431,8 +428,8 @@ constexpr std::array tail_members = std::to_array<report::declared<shown_compari
          return x.c.phases.empty() ? report::value() : report::written(phase_members, x);
      }},
     {"worst_tensors", "[#worst]",
-     "ranked tensors with the largest relative error under the first recipe, and the recipe of "
-     "least error of each; empty for a single tensor",
+     "ranked tensors with the largest relative error under the first recipe, each followed by its "
+     "recipe of least error if that is another; empty for a single tensor",
      [](auto& x) { return worst_of(x); }},
     {"crest_factors", "[#crest]",
      "max |x| / RMS of what is quantized, by transform; empty without transforms",

@@ -81,6 +81,7 @@ TEST_CASE("a rule that keeps tensors need not say why") {
     const judgement j = judge(projections(), ours, find_target("any"), {});
     CHECK(j.decisions.front().recipe == keep_choice);
     CHECK(j.decisions.front().reason == "the policy ours keeps it");
+    CHECK(!j.decisions.front().by_rule);  // no words of it are quoted
     CHECK(j.classes.empty());
 }
 
