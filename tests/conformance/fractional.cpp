@@ -213,7 +213,7 @@ outcome run(const std::string& recipe, const std::vector<float>& x, float tensor
     return o;
 }
 
-constexpr float inf = std::numeric_limits<float>::infinity();
+constexpr float infinite = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 }  // namespace
@@ -246,7 +246,7 @@ TEST_CASE("zeros, underflow, NaN and Inf under a tensor scale are what the docum
     o = run("nvfp4", {0x1p-149f, -0x1p-149f}, 0x1p-149f);
     CHECK(o.values == std::vector<float>{0x1p-149f, -0x1p-149f});
 
-    for (const float bad : {not_a_number, inf, -inf}) {
+    for (const float bad : {not_a_number, infinite, -infinite}) {
         o = run("nvfp4", {1.0f, bad}, 1.0f);
         CHECK(int{o.stats.scale_code} == 0x7f);
         CHECK(o.stats.count.poisoned == 1);
@@ -263,10 +263,10 @@ TEST_CASE("zeros, underflow, NaN and Inf under a tensor scale are what the docum
     CHECK(o.codes == std::vector<std::uint8_t>{7, 7});
     CHECK(o.values[0] == Approx(1.0f));
     CHECK(o.stats.sum.x2 == 1);
-    o = run("nvfp4:dialect=te", {0.001f, -inf}, 1.0f);
+    o = run("nvfp4:dialect=te", {0.001f, -infinite}, 1.0f);
     CHECK(int{o.stats.scale_code} == 0x7e);
     CHECK(o.codes == std::vector<std::uint8_t>{0, 15});
-    o = run("fp8_1x128:dialect=te", {1.0f, inf}, 0);
+    o = run("fp8_1x128:dialect=te", {1.0f, infinite}, 0);
     CHECK(o.stats.scale == 1.0f);
     CHECK(o.codes == std::vector<std::uint8_t>{0x38, 0x7e});
 }
@@ -307,7 +307,7 @@ TEST_CASE("a tensor scale from a file takes the place of the tensor's own") {
     p = mx::codec::params_of(mx::codec::parse_recipe("nvfp4"));
     mx::codec::set_tensor_scale(p, 4.0f);
     CHECK(p.tensor.decode == 4.0f);
-    for (const float bad : {not_a_number, inf, -1.0f}) {
+    for (const float bad : {not_a_number, infinite, -1.0f}) {
         CHECK_THROWS(mx::codec::set_tensor_scale(p, bad));
     }
 }

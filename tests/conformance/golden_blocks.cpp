@@ -22,7 +22,7 @@ std::string recipe_text(const vectors& v) {
            ",round=" + v.metadata.at("round") + ",block=" + v.metadata.at("block");
 }
 
-struct tally {
+struct block_differences {
     std::uint64_t blocks = 0;
     std::uint64_t codes_skipped = 0;
     std::uint64_t scales = 0;  ///< differences counted from here on
@@ -35,7 +35,7 @@ struct tally {
     }
 };
 
-tally compare(const vectors& v) {
+block_differences compare(const vectors& v) {
     const mx::codec::recipe r = mx::codec::parse_recipe(recipe_text(v));
     const mx::codec::block_params p = mx::codec::params_of(r);
     const std::vector<float>& x = v.tensor.at("input");
@@ -48,7 +48,7 @@ tally compare(const vectors& v) {
     REQUIRE(codes.size() == x.size());
     REQUIRE(dequant.size() == x.size());
 
-    tally t;
+    block_differences t;
     std::vector<std::uint8_t> ours(n);
     std::vector<float> values(n);
     for (std::size_t b = 0; b < scales.size(); ++b) {
@@ -84,7 +84,7 @@ TEST_CASE("blocks equal those of torchao and gfloat") {
     std::uint64_t gfloat = 0;
     for (const std::string& path : mx::tests::vector_files("blocks")) {
         const vectors v = mx::tests::read_vectors(path);
-        const tally t = compare(v);
+        const block_differences t = compare(v);
         CAPTURE(path, t.first, t.codes_skipped);
         CHECK(t.blocks > 100);
         CHECK(t.scales == 0);

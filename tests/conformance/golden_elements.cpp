@@ -53,15 +53,15 @@ bool loses_sign_of_zero(const vectors& v, const std::string& tensor) {
     return v.metadata.at("element") == "e3m0" && tensor == "fp32.code_ties_away";
 }
 
-struct tally {
+struct code_differences {
     std::uint64_t compared = 0;
     std::uint64_t skipped = 0;
     std::uint64_t differences = 0;
     std::string first;
 };
 
-tally compare(const vectors& v, const std::string& name, const encoder& encode,
-              const decoder& decode) {
+code_differences compare(const vectors& v, const std::string& name, const encoder& encode,
+                         const decoder& decode) {
     const std::string set = mx::tests::split(name, '.').front();
     const std::string last = mx::tests::split(name, '.').back();
     tensor_meaning meaning = meanings.at(last);
@@ -72,7 +72,7 @@ tally compare(const vectors& v, const std::string& name, const encoder& encode,
     const std::vector<std::uint8_t> expected = v.codes(name);
     const std::vector<std::uint8_t> mask =
         meaning.masked ? v.codes("fp32.finite_mask") : std::vector<std::uint8_t>{};
-    tally t;
+    code_differences t;
     REQUIRE(x.size() == expected.size());
     for (std::size_t i = 0; i < x.size(); ++i) {
         if ((finite_contract && !std::isfinite(x[i])) || (!mask.empty() && mask[i] == 0)) {
@@ -135,7 +135,7 @@ void compare_file(const std::string& path) {
             }
             continue;
         }
-        const tally t = compare(v, tensor, encode, decode);
+        const code_differences t = compare(v, tensor, encode, decode);
         CAPTURE(t.first, t.compared, t.skipped);
         CHECK(t.differences == 0);
         CHECK(t.compared > 10000);

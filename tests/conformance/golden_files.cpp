@@ -24,7 +24,7 @@ struct cast_case {
     bool saturate;
 };
 
-const cast_case cases[] = {
+const cast_case cast_cases[] = {
     {"code", rounding::rtne, true},
     {"code_nosat", rounding::rtne, false},
     {"code_ties_away", rounding::away, true},
@@ -118,7 +118,7 @@ TEST_CASE("files that cast writes hold the codes of other implementations") {
     int done = 0;
     for (const std::string& path : mx::tests::vector_files("elements")) {
         const vectors v = mx::tests::read_vectors(path);
-        for (const cast_case& c : cases) {
+        for (const cast_case& c : cast_cases) {
             if (!has_case(v, c)) continue;
             cast_and_compare(v, c);
             ++done;

@@ -31,11 +31,11 @@ mx::codec::tensor_facts facts_of(const std::vector<float>& x) {
     return facts;
 }
 
-struct tally {
+struct nvfp4_differences {
     std::uint64_t blocks = 0, scales = 0, codes = 0, values = 0;
 };
 
-tally compare(const vectors& v, const mx::codec::block_params& p) {
+nvfp4_differences compare(const vectors& v, const mx::codec::block_params& p) {
     const std::vector<float>& x = v.tensor.at("input");
     const std::vector<float>& dequant = v.tensor.at("dequant");
     const std::vector<std::uint8_t> scales = v.codes("scale_code");
@@ -45,7 +45,7 @@ tally compare(const vectors& v, const mx::codec::block_params& p) {
     REQUIRE(x.size() == scales.size() * n);
     REQUIRE(codes.size() == x.size());
     REQUIRE(dequant.size() == x.size());
-    tally t;
+    nvfp4_differences t;
     std::vector<std::uint8_t> ours(n);
     std::vector<float> values(n);
     for (std::size_t b = 0; b < scales.size(); ++b) {
@@ -80,7 +80,7 @@ TEST_CASE("NVFP4 blocks equal those of torchao, Transformer Engine and ggml") {
             p = mx::codec::params_of(r);
             mx::codec::set_tensor_scale(p, stored);
         }
-        const tally t = compare(v, p);
+        const nvfp4_differences t = compare(v, p);
         CHECK(t.scales == 0);
         CHECK(t.codes == 0);
         CHECK(t.values == 0);

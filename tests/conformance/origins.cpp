@@ -89,7 +89,7 @@ struct case_of {
     std::string excluded;  ///< a recipe that the blocks exclude
 };
 
-const std::vector<case_of> cases{
+const std::vector<case_of> origin_cases{
     {"nvfp4/torchao_nvfp4_two-level_16", "nvfp4:dialect=torchao", "nvfp4"},
     {"nvfp4/torchao_nvfp4_single-level_16", "nvfp4:scale=single-level,dialect=torchao",
      "nvfp4:scale=single-level"},
@@ -135,7 +135,7 @@ void write_original(const std::string& path, const std::vector<float>& x, std::s
 }  // namespace
 
 TEST_CASE("no block of an implementation excludes the recipe that reproduces it") {
-    for (const case_of& c : cases) {
+    for (const case_of& c : origin_cases) {
         CAPTURE(c.file);
         // Blocks with NaN and Inf, too.
         const rosetta::origin_result r = judge(read_blocks(path_of(c), false), scale_format_of(c));
@@ -146,7 +146,7 @@ TEST_CASE("no block of an implementation excludes the recipe that reproduces it"
 }
 
 TEST_CASE("beside the original, an implementation's scales are those of its recipe") {
-    for (const case_of& c : cases) {
+    for (const case_of& c : origin_cases) {
         CAPTURE(c.file);
         const blocks b = read_blocks(path_of(c), true);
         const tests::temporary_file original(".safetensors");

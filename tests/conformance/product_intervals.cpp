@@ -22,7 +22,7 @@ namespace {
 using namespace mx;
 using namespace mx::conformance;
 
-struct tally {
+struct interval_counts {
     std::size_t outputs = 0, outside = 0, single = 0;
     double used = 0;  // the largest share of the distance from the exact sum
 
@@ -52,7 +52,7 @@ bool has_subnormals(const gemm::operand& x, std::size_t r) {
 
 // Outputs d[i * n + j] of rows of a and b: to `to`, and with subnormal elements to `others`.
 void add_tile(const gemm::operand& a, const gemm::operand& b, const std::uint32_t* c,
-              const std::uint32_t* d, tally& to, tally& others) {
+              const std::uint32_t* d, interval_counts& to, interval_counts& others) {
     const std::vector<double> x = gemm::exact_values(a), y = gemm::exact_values(b);
     std::vector<double> terms(a.depth + 1);
     for (std::size_t i = 0; i < a.rows; ++i) {
@@ -67,7 +67,7 @@ void add_tile(const gemm::operand& a, const gemm::operand& b, const std::uint32_
     }
 }
 
-tally tally_recorded(const verify::vector_file& file) {
+interval_counts counts_recorded(const verify::vector_file& file) {
     const vectors::mma_case what = verify::mma_case_of(file);
     const auto rows = static_cast<std::size_t>(file.info("A").shape[0]);
     const auto depth = static_cast<std::size_t>(file.info("A").shape[1]);
@@ -76,14 +76,14 @@ tally tally_recorded(const verify::vector_file& file) {
     const verify::operand_stack b{vectors::empty_operand(what, what.b, 1, depth),
                                   verify::mma_codes(file, "B", *what.b)};
     const auto c = file.u32("C", rows), d = file.u32("D", rows);
-    tally t;
+    interval_counts t;
     for (std::size_t i = 0; i < rows; ++i) add_tile(a.tile(i), b.tile(i), &c[i], &d[i], t, t);
     return t;
 }
 
 // The tiles of one distribution of an mma file without subnormal elements; with them, `others`.
-void tally_tiles(const verify::vector_file& file, const std::string& dist, tally& t,
-                 tally& others) {
+void count_tiles(const verify::vector_file& file, const std::string& dist, interval_counts& t,
+                 interval_counts& others) {
     const vectors::mma_case what = verify::mma_case_of(file);
     const auto extent = [&](const std::string& tensor, std::size_t axis) {
         return static_cast<std::size_t>(file.info(tensor).shape[axis]);
@@ -118,7 +118,7 @@ TEST_CASE("recorded float32 outputs lie in the intervals of their sums", "[mma]"
         // Hopper's FP8 keeps 13 bits, and its recordings did not add C.
         const bool coarse = file.at("model").find("ignored") != std::string::npos;
         if (file.at("out_format") != "f32" || coarse) continue;
-        const tally t = tally_recorded(file);
+        const interval_counts t = counts_recorded(file);
         INFO(path << ": used " << t.used);
         CHECK(t.outside == 0);
         CHECK(t.used > 0);
@@ -128,7 +128,7 @@ TEST_CASE("recorded float32 outputs lie in the intervals of their sums", "[mma]"
 }
 
 TEST_CASE("published float32 outputs lie in the intervals of their sums", "[mma]") {
-    tally all, subnormal;
+    interval_counts all, subnormal;
     for (const std::string& path : verify::vector_paths({MX_SOURCE_DIR "/datasets/vectors/mma"})) {
         const auto opened = io::open_model(path, {});
         const verify::vector_file file(*opened, path);
@@ -136,8 +136,8 @@ TEST_CASE("published float32 outputs lie in the intervals of their sums", "[mma]
         for (const io::tensor_info& x : file.tensors()) {
             if (!x.name.ends_with(".D")) continue;
             const std::string dist = x.name.substr(0, x.name.size() - 2);
-            tally t;
-            tally_tiles(file, dist, t, subnormal);
+            interval_counts t;
+            count_tiles(file, dist, t, subnormal);
             INFO(path << ", " << dist << ": used " << t.used);
             CHECK(t.outside == 0);
             all.outputs += t.outputs;

@@ -17,7 +17,7 @@ using tensor::dtype;
 
 namespace {
 
-const std::vector<named_type> plain_types{
+const std::vector<named_type> gguf_types{
     {"f32", dtype::f32}, {"f16", dtype::f16}, {"f64", dtype::f64}, {"bf16", dtype::bf16},
     {"i8", dtype::i8},   {"i16", dtype::i16}, {"i32", dtype::i32}, {"i64", dtype::i64}};
 
@@ -27,7 +27,7 @@ TEST_CASE("GGUF of the gguf package, little- and big-endian", "[gguf]") {
     for (const char* name : {"gguf.gguf", "gguf_big.gguf"}) {
         INFO(name);
         const auto file = io::open_model(fixture(name));
-        for (const named_type& each : plain_types) {
+        for (const named_type& each : gguf_types) {
             check_fixture(*file, std::string("plain.") + each.name, each.type, {5, 7});
         }
         check_fixture(*file, "four", dtype::f32, {3, 4, 5, 6});

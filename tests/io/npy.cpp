@@ -28,7 +28,7 @@ std::unique_ptr<io::reader> open(const std::string& bytes, const std::string& as
     return io::open_model(dir.file("x.npy", bytes), options);
 }
 
-std::string refused(const std::string& bytes) {
+std::string npy_error(const std::string& bytes) {
     const scratch_dir dir;
     return open_error(dir.file("x.npy", bytes));
 }
@@ -99,44 +99,45 @@ TEST_CASE("npy: spellings of the header that occur", "[npy]") {
 }
 
 TEST_CASE("npy: malformed headers", "[npy][hostile]") {
-    has(refused("\x93NUMPY\x01"), "7 bytes are too short");
-    has(refused(npy("{}", "", 4)), "at byte 6: version 4.0 is unknown");
-    has(refused(std::string("\x93NUMPY\x01\0\xff\xff{}", 12)),
+    has(npy_error("\x93NUMPY\x01"), "7 bytes are too short");
+    has(npy_error(npy("{}", "", 4)), "at byte 6: version 4.0 is unknown");
+    has(npy_error(std::string("\x93NUMPY\x01\0\xff\xff{}", 12)),
         "at byte 8: the header says it has 65535");
-    has(refused(std::string("\x93NUMPY\x02\0\xff\xff\xff\xff{}", 14)), "it has 4294967295 bytes");
-    has(refused(npy(std::string((1 << 20) + 1, ' '), "", 2)),
+    has(npy_error(std::string("\x93NUMPY\x02\0\xff\xff\xff\xff{}", 14)), "it has 4294967295 bytes");
+    has(npy_error(npy(std::string((1 << 20) + 1, ' '), "", 2)),
         "a header of 1048577 bytes is too long");
-    has(refused(npy("", "")), "'{' is missing");
-    has(refused(npy("{}", "")), "descr, fortran_order or shape is missing");
-    has(refused(npy("{'a': 1}", "")), "unknown key 'a'");
-    has(refused(npy("{'descr': '<f4', 'descr': '<f4'}", "")), "key 'descr' comes twice");
-    has(refused(npy("{'descr' '<f4'}", "")), "':' is missing");
-    has(refused(npy("{'descr': '<f4' 'shape': ()}", "")), "',' or '}' is missing");
-    has(refused(npy("{'descr': '<f4", "")), "a string does not end");
-    has(refused(npy("{descr: 1}", "")), "a key in quotes is missing");
-    has(refused(npy("{'descr': __import__('os')}", "")),
+    has(npy_error(npy("", "")), "'{' is missing");
+    has(npy_error(npy("{}", "")), "descr, fortran_order or shape is missing");
+    has(npy_error(npy("{'a': 1}", "")), "unknown key 'a'");
+    has(npy_error(npy("{'descr': '<f4', 'descr': '<f4'}", "")), "key 'descr' comes twice");
+    has(npy_error(npy("{'descr' '<f4'}", "")), "':' is missing");
+    has(npy_error(npy("{'descr': '<f4' 'shape': ()}", "")), "',' or '}' is missing");
+    has(npy_error(npy("{'descr': '<f4", "")), "a string does not end");
+    has(npy_error(npy("{descr: 1}", "")), "a key in quotes is missing");
+    has(npy_error(npy("{'descr': __import__('os')}", "")),
         "at byte 20: malformed header: the value of 'descr'");
-    has(refused(npy(dictionary("'<f4'", "1") + "x", "1234")), "the value of 'shape'");
-    has(refused(npy(dictionary("'<f4'", "1,") + "x", "1234")), "something follows");
-    has(refused(npy(dictionary("'<f4'", "-1,"), "1234")), "the value of 'shape'");
-    has(refused(npy(dictionary("'<f4'", "1,,"), "1234")), "the value of 'shape'");
-    has(refused(npy(dictionary("'<f4'", "18446744073709551616,"), "")),
+    has(npy_error(npy(dictionary("'<f4'", "1") + "x", "1234")), "the value of 'shape'");
+    has(npy_error(npy(dictionary("'<f4'", "1,") + "x", "1234")), "something follows");
+    has(npy_error(npy(dictionary("'<f4'", "-1,"), "1234")), "the value of 'shape'");
+    has(npy_error(npy(dictionary("'<f4'", "1,,"), "1234")), "the value of 'shape'");
+    has(npy_error(npy(dictionary("'<f4'", "18446744073709551616,"), "")),
         "does not fit into 64 bits");
-    has(refused(npy(dictionary("'<f4'", "1,", "1"), "1234")), "the value of 'fortran_order'");
-    has(refused(npy(dictionary(std::string(20, '['), "1,"), "")), "nested too deep");
+    has(npy_error(npy(dictionary("'<f4'", "1,", "1"), "1234")), "the value of 'fortran_order'");
+    has(npy_error(npy(dictionary(std::string(20, '['), "1,"), "")), "nested too deep");
     std::string axes;
     for (int i = 0; i < 65; ++i) axes += "1,";
-    has(refused(npy(dictionary("'<f4'", axes), "1234")), "more than 64 axes");
+    has(npy_error(npy(dictionary("'<f4'", axes), "1234")), "more than 64 axes");
 }
 
 TEST_CASE("npy: data that does not fit its header", "[npy][hostile]") {
     const std::string header = dictionary("'<f4'", "3,");
-    has(refused(npy(header, "12345678901")), "the array of 12 bytes ends 1 bytes early");
-    has(refused(npy(header, "1234567890123")), "1 bytes follow the array");
-    has(refused(npy(dictionary("'<f4'", "4294967296, 4294967296, 4294967296"), "")),
+    has(npy_error(npy(header, "12345678901")), "the array of 12 bytes ends 1 bytes early");
+    has(npy_error(npy(header, "1234567890123")), "1 bytes follow the array");
+    has(npy_error(npy(dictionary("'<f4'", "4294967296, 4294967296, 4294967296"), "")),
         "is too large");
-    has(refused(npy(dictionary("'<f8'", "4611686018427387904,"), "")), "is too large");
-    has(refused(npy(dictionary("'<f4'", "1000000000000,"), "")), "ends 4000000000000 bytes early");
+    has(npy_error(npy(dictionary("'<f8'", "4611686018427387904,"), "")), "is too large");
+    has(npy_error(npy(dictionary("'<f4'", "1000000000000,"), "")),
+        "ends 4000000000000 bytes early");
 }
 
 TEST_CASE("npy: Fortran order and byte order in any range", "[npy]") {

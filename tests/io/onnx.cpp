@@ -46,7 +46,7 @@ std::string external(const std::string& key, const std::string& value) {
     return field(13, field(1, key) + field(2, value));
 }
 
-const std::vector<named_type> plain_types{
+const std::vector<named_type> onnx_types{
     {"f4", dtype::f32}, {"f8", dtype::f64},   {"f2", dtype::f16},      {"bf16", dtype::bf16},
     {"i1", dtype::i8},  {"u1", dtype::u8},    {"i2", dtype::i16},      {"u2", dtype::u16},
     {"i4", dtype::i32}, {"u4", dtype::u32},   {"i8", dtype::i64},      {"u8", dtype::u64},
@@ -64,7 +64,7 @@ TEST_CASE("ONNX of the onnx package: raw and typed values of every type", "[onnx
     if (!supported()) return;
     const auto file = io::open_model(fixture("onnx.onnx"));
     for (const char* kind : {"raw.", "typed."}) {
-        for (const named_type& each : plain_types) {
+        for (const named_type& each : onnx_types) {
             check_fixture(*file, std::string(kind) + each.name, each.type, {5, 7});
         }
         for (const char* name : {"e4m3", "e4m3fnuz", "e5m2", "e5m2fnuz"}) {
@@ -213,18 +213,18 @@ struct graph_node {
     }
 };
 
-struct stored {
+struct stored_table {
     std::string name;
     std::vector<std::uint64_t> extents;
     std::uint64_t type = 1;  // FLOAT
 };
 
 // What the graph says about its first initializer.
-io::contraction stated(const std::vector<stored>& tensors, const std::vector<graph_node>& nodes,
-                       const std::string& more = {}) {
+io::contraction stated(const std::vector<stored_table>& tensors,
+                       const std::vector<graph_node>& nodes, const std::string& more = {}) {
     std::string graph;
     for (const graph_node& n : nodes) graph += field(1, n.message());
-    for (const stored& t : tensors) {
+    for (const stored_table& t : tensors) {
         std::uint64_t bytes = t.type == 3 ? 1 : 4;
         for (const std::uint64_t n : t.extents) bytes *= n;
         graph += field(5, described(t.name, t.type, t.extents) + raw(std::string(bytes, '\0')));
@@ -257,7 +257,7 @@ bool is(const io::contraction& c, int first, int last) {
 
 TEST_CASE("ONNX: products say which axes of their operands they sum over", "[onnx]") {
     if (!supported()) return;
-    const std::vector<stored> w{{"w", {64, 48}}};
+    const std::vector<stored_table> w{{"w", {64, 48}}};
     CHECK(is(stated(w, {{"MatMul", {"x", "w"}, "y"}}), 0, 1));
     CHECK(stated(w, {{"MatMul", {"x", "w"}, "y"}}).why == "MatMul node 'MatMul/y', second operand");
     CHECK(is(stated(w, {{"MatMul", {"w", "x"}, "y"}}), 1, 2));
@@ -270,7 +270,7 @@ TEST_CASE("ONNX: products say which axes of their operands they sum over", "[onn
     CHECK(is(stated(w, {{"Gemm", {"x", "w"}, "y", whole_attribute("transB", 1)}}), 1, 2));
     CHECK(is(stated(w, {{"Gemm", {"w", "x"}, "y"}}), 1, 2));
     CHECK(is(stated(w, {{"Gemm", {"w", "x"}, "y", whole_attribute("transA", 1)}}), 0, 1));
-    const std::vector<stored> kernel{{"w", {16, 8, 3, 3}}};
+    const std::vector<stored_table> kernel{{"w", {16, 8, 3, 3}}};
     CHECK(is(stated(kernel, {{"Conv", {"x", "w", "b"}, "y"}}), 1, 4));
     CHECK(is(stated(kernel, {{"ConvTranspose", {"x", "w"}, "y"}}), 0, 1));
     CHECK_FALSE(
@@ -290,7 +290,7 @@ TEST_CASE("ONNX: products say which axes of their operands they sum over", "[onn
 
 TEST_CASE("ONNX: axes are followed from a tensor to its product", "[onnx]") {
     if (!supported()) return;
-    const std::vector<stored> w{{"w", {64, 48}}};
+    const std::vector<stored_table> w{{"w", {64, 48}}};
     const auto through = [&](const graph_node& n, const std::string& more = {}) {
         return stated(w, {n, {"MatMul", {"x", "t"}, "y"}}, more);
     };
@@ -328,7 +328,7 @@ TEST_CASE("ONNX: axes are followed from a tensor to its product", "[onnx]") {
 
 TEST_CASE("ONNX: tensors of several nodes, and of no product", "[onnx]") {
     if (!supported()) return;
-    const std::vector<stored> w{{"w", {64, 64}}};
+    const std::vector<stored_table> w{{"w", {64, 64}}};
     const io::contraction twice =
         stated(w, {{"MatMul", {"x", "w"}, "y"}, {"MatMul", {"y", "w"}, "z"}});
     CHECK(is(twice, 0, 1));

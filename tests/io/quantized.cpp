@@ -21,8 +21,8 @@ using tensor::dtype;
 
 namespace {
 
-constexpr std::array<float, 16> e2m1{0,     0.5f,  1,  1.5f,  2,  3,  4,  6,
-                                     -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
+constexpr std::array<float, 16> fp4_table{0,     0.5f,  1,  1.5f,  2,  3,  4,  6,
+                                          -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
 
 // 0x10 0x32 0x54 ...: the codes 0 to 15 in order, low nibble first, twice.
 const std::string all_fp4 = std::string("\x10\x32\x54\x76\x98\xba\xdc\xfe", 8) +
@@ -44,7 +44,7 @@ bool same(const std::vector<float>& got, const std::vector<float>& want) {
 std::vector<float> fp4_values(std::size_t elements, double factor) {
     std::vector<float> v;
     for (std::size_t i = 0; i < elements; ++i) {
-        v.push_back(static_cast<float>(static_cast<double>(e2m1[i % 16]) * factor));
+        v.push_back(static_cast<float>(static_cast<double>(fp4_table[i % 16]) * factor));
     }
     return v;
 }
@@ -173,7 +173,7 @@ TEST_CASE("NVFP4 under both conventions of the tensor scale", "[quantized]") {
     // 0.5, 1, 2, 4 times g are float32; times 1.5, 3 and 6 needs one bit more than g has.
     std::uint64_t expected = 0;
     for (const double s : {1.0, 3.25}) {
-        for (const float q : e2m1) {
+        for (const float q : fp4_table) {
             const double exact = static_cast<double>(q) * s * static_cast<double>(g);
             expected += static_cast<double>(static_cast<float>(exact)) != exact ? 1u : 0u;
         }
@@ -184,7 +184,7 @@ TEST_CASE("NVFP4 under both conventions of the tensor scale", "[quantized]") {
 
     std::vector<float> b;
     for (const double s : {1.0, 3.25}) {
-        for (const float q : e2m1) {
+        for (const float q : fp4_table) {
             b.push_back(
                 static_cast<float>(static_cast<double>(q) * s / static_cast<double>(inverse)));
         }

@@ -20,13 +20,13 @@ std::string entry(const std::string& name, const std::string& type, const std::s
            "],\"data_offsets\":[" + offsets + "]}";
 }
 
-std::string refused(const std::string& bytes) {
+std::string safetensors_error(const std::string& bytes) {
     const scratch_dir dir;
     return open_error(dir.file("x.safetensors", bytes));
 }
 
-std::string refused(const std::string& header, const std::string& data) {
-    return refused(safetensors(header, data));
+std::string safetensors_error(const std::string& header, const std::string& data) {
+    return safetensors_error(safetensors(header, data));
 }
 
 }  // namespace
@@ -95,52 +95,62 @@ TEST_CASE("safetensors: tensors of more than 2^31 elements", "[safetensors]") {
 }
 
 TEST_CASE("safetensors: lies about lengths", "[safetensors][hostile]") {
-    has(refused("\x01\x02\x03\x04\x05\x06\x07"), "7 bytes are too short");
-    has(refused(little(100'000'001, 8) + "{}"), "100000001 bytes, more than the 100000000");
-    has(refused(little(~std::uint64_t{0}, 8) + "{}"), "18446744073709551615 bytes, more than");
-    has(refused(little(3, 8) + "{}"), "the header says it has 3 bytes, the file has 2 more");
-    has(refused(little(0, 8)), "at byte 8: the header does not begin with '{'");
-    has(refused(little(3, 8) + " {}"), "at byte 8: the header does not begin with '{'");
+    has(safetensors_error("\x01\x02\x03\x04\x05\x06\x07"), "7 bytes are too short");
+    has(safetensors_error(little(100'000'001, 8) + "{}"),
+        "100000001 bytes, more than the 100000000");
+    has(safetensors_error(little(~std::uint64_t{0}, 8) + "{}"),
+        "18446744073709551615 bytes, more than");
+    has(safetensors_error(little(3, 8) + "{}"),
+        "the header says it has 3 bytes, the file has 2 more");
+    has(safetensors_error(little(0, 8)), "at byte 8: the header does not begin with '{'");
+    has(safetensors_error(little(3, 8) + " {}"), "at byte 8: the header does not begin with '{'");
 }
 
 TEST_CASE("safetensors: headers that are not what they should be", "[safetensors][hostile]") {
-    has(refused("{\"a\":", ""), "the header is not valid JSON");
-    has(refused("{} x", ""), "at byte 12: the header is not valid JSON");
-    has(refused("{\"\xff\":1}", ""), "the header is not valid JSON");
-    has(refused("{\"a\":3}", ""), "tensor 'a': at byte 15: the header's entry is not an object");
-    has(refused("{\"a\":[]}", ""), "the header's entry is not an object");
-    has(refused("{\"a\":{}}", ""), "tensor 'a': at byte 15: the header's entry has no dtype");
-    has(refused("{\"a\":{\"dtype\":\"F32\"}}", ""), "has no shape");
-    has(refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[]}}", ""), "has no data_offsets");
-    has(refused("{\"a\":{\"dtype\":3}}", ""), "dtype is not a string");
-    has(refused("{\"a\":{\"dtype\":[\"F32\"]}}", ""), "dtype is not a string");
-    has(refused("{\"a\":{\"shape\":3}}", ""), "shape is not an array");
-    has(refused("{\"a\":{\"shape\":{}}}", ""), "shape is not an array");
-    has(refused("{\"a\":{\"shape\":[[]]}}", ""), "shape has an element that is not a number");
-    has(refused("{\"a\":{\"shape\":[-1]}}", ""), "shape holds '-1', which is not a natural");
-    has(refused("{\"a\":{\"shape\":[1.5]}}", ""), "shape holds '1.5', which is not a natural");
-    has(refused("{\"a\":{\"shape\":[18446744073709551616]}}", ""),
+    has(safetensors_error("{\"a\":", ""), "the header is not valid JSON");
+    has(safetensors_error("{} x", ""), "at byte 12: the header is not valid JSON");
+    has(safetensors_error("{\"\xff\":1}", ""), "the header is not valid JSON");
+    has(safetensors_error("{\"a\":3}", ""),
+        "tensor 'a': at byte 15: the header's entry is not an object");
+    has(safetensors_error("{\"a\":[]}", ""), "the header's entry is not an object");
+    has(safetensors_error("{\"a\":{}}", ""),
+        "tensor 'a': at byte 15: the header's entry has no dtype");
+    has(safetensors_error("{\"a\":{\"dtype\":\"F32\"}}", ""), "has no shape");
+    has(safetensors_error("{\"a\":{\"dtype\":\"F32\",\"shape\":[]}}", ""), "has no data_offsets");
+    has(safetensors_error("{\"a\":{\"dtype\":3}}", ""), "dtype is not a string");
+    has(safetensors_error("{\"a\":{\"dtype\":[\"F32\"]}}", ""), "dtype is not a string");
+    has(safetensors_error("{\"a\":{\"shape\":3}}", ""), "shape is not an array");
+    has(safetensors_error("{\"a\":{\"shape\":{}}}", ""), "shape is not an array");
+    has(safetensors_error("{\"a\":{\"shape\":[[]]}}", ""),
+        "shape has an element that is not a number");
+    has(safetensors_error("{\"a\":{\"shape\":[-1]}}", ""),
+        "shape holds '-1', which is not a natural");
+    has(safetensors_error("{\"a\":{\"shape\":[1.5]}}", ""),
+        "shape holds '1.5', which is not a natural");
+    has(safetensors_error("{\"a\":{\"shape\":[18446744073709551616]}}", ""),
         "shape holds '18446744073709551616', which is not a natural number below 2^64");
-    has(refused("{\"a\":{\"data_offsets\":[1]}}", ""), "data_offsets is not a pair");
-    has(refused("{\"a\":{\"data_offsets\":[1,2,3]}}", ""), "data_offsets is not a pair");
-    has(refused("{\"__metadata__\":3}", ""), "the header's entry is not an object");
-    has(refused("{\"__metadata__\":{\"a\":3}}", ""), "metadata value of 'a' is not a string");
-    has(refused("{\"__metadata__\":{\"a\":[]}}", ""), "metadata value of 'a' is not a string");
+    has(safetensors_error("{\"a\":{\"data_offsets\":[1]}}", ""), "data_offsets is not a pair");
+    has(safetensors_error("{\"a\":{\"data_offsets\":[1,2,3]}}", ""), "data_offsets is not a pair");
+    has(safetensors_error("{\"__metadata__\":3}", ""), "the header's entry is not an object");
+    has(safetensors_error("{\"__metadata__\":{\"a\":3}}", ""),
+        "metadata value of 'a' is not a string");
+    has(safetensors_error("{\"__metadata__\":{\"a\":[]}}", ""),
+        "metadata value of 'a' is not a string");
 }
 
 TEST_CASE("safetensors: duplicate keys and deep nesting", "[safetensors][hostile]") {
     const std::string a = entry("a", "U8", "0", "0,0");
-    has(refused("{" + a + "," + a + "}", ""), "the header has the key 'a' twice");
-    has(refused("{\"a\":{\"shape\":[0],\"shape\":[1]}}", ""), "the key 'shape' twice");
-    has(refused("{\"__metadata__\":{\"k\":\"\",\"k\":\"\"}}", ""), "the key 'k' twice");
-    has(refused("{\"a\":{\"x\":" + std::string(100000, '[') + "}}", ""),
+    has(safetensors_error("{" + a + "," + a + "}", ""), "the header has the key 'a' twice");
+    has(safetensors_error("{\"a\":{\"shape\":[0],\"shape\":[1]}}", ""), "the key 'shape' twice");
+    has(safetensors_error("{\"__metadata__\":{\"k\":\"\",\"k\":\"\"}}", ""), "the key 'k' twice");
+    has(safetensors_error("{\"a\":{\"x\":" + std::string(100000, '[') + "}}", ""),
         "nested more than 16 deep");
     std::string axes = "1";
     for (int i = 0; i < 64; ++i) axes += ",1";
-    has(refused("{" + entry("a", "U8", axes, "0,1") + "}", "x"), "more than 64 axes");
+    has(safetensors_error("{" + entry("a", "U8", axes, "0,1") + "}", "x"), "more than 64 axes");
     std::string many = "{";
     for (int i = 0; i <= 1 << 18; ++i) many += entry(std::to_string(i), "U8", "0", "0,0") + ",";
-    has(refused(many + "}", ""), "more than 262144 tensors");
+    has(safetensors_error(many + "}", ""), "more than 262144 tensors");
 }
 
 TEST_CASE("safetensors: unknown dtypes are listed, and the others are read", "[safetensors]") {
@@ -172,46 +182,51 @@ TEST_CASE("safetensors: unknown dtypes are listed, and the others are read", "[s
 }
 
 TEST_CASE("safetensors: unknown dtypes need a valid range, too", "[safetensors][hostile]") {
-    has(refused("{" + entry("a", "F7", "1", "0,2") + "}", "x"), "go beyond the file");
-    has(refused("{" + entry("a", "F7", "1", "1,0") + "}", "x"), "end before they begin");
-    has(refused("{" + entry("a", "F7", "1", "0,1") + "," + entry("b", "U8", "1", "0,1") + "}", "x"),
+    has(safetensors_error("{" + entry("a", "F7", "1", "0,2") + "}", "x"), "go beyond the file");
+    has(safetensors_error("{" + entry("a", "F7", "1", "1,0") + "}", "x"), "end before they begin");
+    has(safetensors_error(
+            "{" + entry("a", "F7", "1", "0,1") + "," + entry("b", "U8", "1", "0,1") + "}", "x"),
         "overlaps");
-    has(refused("{" + entry("a", "F7", "4294967296,4294967296", "0,1") + "}", "x"), "too large");
+    has(safetensors_error("{" + entry("a", "F7", "4294967296,4294967296", "0,1") + "}", "x"),
+        "too large");
 }
 
 TEST_CASE("safetensors: offsets that do not fit", "[safetensors][hostile]") {
-    has(refused("{" + entry("a", "U8", "4", "0,4") + "}", "123"),
+    has(safetensors_error("{" + entry("a", "U8", "4", "0,4") + "}", "123"),
         "data_offsets (0, 4) go beyond the file, which has 3 bytes of data");
-    has(refused("{" + entry("a", "U8", "4", "18446744073709551612,18446744073709551615") + "}",
-                "123"),
+    has(safetensors_error(
+            "{" + entry("a", "U8", "4", "18446744073709551612,18446744073709551615") + "}", "123"),
         "go beyond the file");
-    has(refused("{" + entry("a", "U8", "1", "2,1") + "}", "123"),
+    has(safetensors_error("{" + entry("a", "U8", "1", "2,1") + "}", "123"),
         "data_offsets end before they begin (2, 1)");
-    has(refused("{" + entry("a", "F32", "2", "0,4") + "}", "1234"),
+    has(safetensors_error("{" + entry("a", "F32", "2", "0,4") + "}", "1234"),
         "F32 of shape 2 takes 8 bytes, data_offsets say 4");
-    has(refused("{" + entry("a", "F32", "4294967296,4294967296,4294967296", "0,0") + "}", ""),
+    has(safetensors_error("{" + entry("a", "F32", "4294967296,4294967296,4294967296", "0,0") + "}",
+                          ""),
         "shape 4294967296x4294967296x4294967296 is too large");
-    has(refused("{" + entry("a", "F64", "2305843009213693952", "0,0") + "}", ""), "is too large");
+    has(safetensors_error("{" + entry("a", "F64", "2305843009213693952", "0,0") + "}", ""),
+        "is too large");
 }
 
 TEST_CASE("safetensors: the tensors must cover the data", "[safetensors][hostile]") {
-    has(refused("{" + entry("a", "U8", "3", "0,3") + "," + entry("b", "U8", "2", "2,4") + "}",
-                "1234"),
+    has(safetensors_error(
+            "{" + entry("a", "U8", "3", "0,3") + "," + entry("b", "U8", "2", "2,4") + "}", "1234"),
         "overlaps the data of 'a'");
-    has(refused("{" + entry("a", "U8", "1", "0,1") + "," + entry("b", "U8", "1", "3,4") + "}",
-                "1234"),
+    has(safetensors_error(
+            "{" + entry("a", "U8", "1", "0,1") + "," + entry("b", "U8", "1", "3,4") + "}", "1234"),
         "tensor 'b'");
-    has(refused("{" + entry("a", "U8", "1", "0,1") + "," + entry("b", "U8", "1", "3,4") + "}",
-                "1234"),
+    has(safetensors_error(
+            "{" + entry("a", "U8", "1", "0,1") + "," + entry("b", "U8", "1", "3,4") + "}", "1234"),
         "2 bytes before it belong to no tensor");
     const std::string header = "{" + entry("a", "U8", "1", "0,1") + "}";
-    has(refused(header, "12"), "at byte " + std::to_string(8 + header.size() + 1) +
-                                   ": 1 bytes after the last tensor belong to no tensor");
-    has(refused("{}", "1"), "1 bytes after the last tensor");
+    has(safetensors_error(header, "12"), "at byte " + std::to_string(8 + header.size() + 1) +
+                                             ": 1 bytes after the last tensor belong to no tensor");
+    has(safetensors_error("{}", "1"), "1 bytes after the last tensor");
 }
 
 TEST_CASE("safetensors: names that would drive a terminal are escaped", "[safetensors][hostile]") {
-    const std::string message = refused("{" + entry("\\u001b[2J", "F7", "1", "0,2") + "}", "x");
+    const std::string message =
+        safetensors_error("{" + entry("\\u001b[2J", "F7", "1", "0,2") + "}", "x");
     CHECK(message.find('\x1b') == std::string::npos);
     has(message, "\\x1b[2J");
 }

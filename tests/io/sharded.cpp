@@ -29,7 +29,7 @@ void shard(const std::string& path, const std::vector<std::pair<std::string, std
     writer->commit();
 }
 
-std::string refused(const scratch_dir& dir, const std::string& index) {
+std::string index_error(const scratch_dir& dir, const std::string& index) {
     return open_error(dir.file("m.safetensors.index.json", index));
 }
 
@@ -86,26 +86,27 @@ TEST_CASE("tensors and files that the index omits are named", "[sharded]") {
 TEST_CASE("a model with a false index", "[sharded][hostile]") {
     const scratch_dir dir;
     shard(dir / "one.safetensors", {{"a", "first"}});
-    has(refused(dir, "{\"weight_map\":{\"a\":\"two.safetensors\"}}"),
+    has(index_error(dir, "{\"weight_map\":{\"a\":\"two.safetensors\"}}"),
         "tensor 'a': its shard '" + (dir / "two.safetensors") + "' is missing");
-    has(refused(dir, "{\"weight_map\":{\"z\":\"one.safetensors\"}}"),
+    has(index_error(dir, "{\"weight_map\":{\"z\":\"one.safetensors\"}}"),
         "tensor 'z': is not in its shard");
     for (const std::string path :
          {"../one.safetensors", "x/../../y", "/etc/passwd", "", "%2e%2e/x",
           "x/%2E./%252e%252E/../y", "http://127.0.0.1:9/x", "s3://bucket/x", "./hf://org/name/x"}) {
-        has(refused(dir, "{\"weight_map\":{\"a\":\"" + path + "\"}}"),
+        has(index_error(dir, "{\"weight_map\":{\"a\":\"" + path + "\"}}"),
             "is outside the directory of the index");
     }
-    has(refused(dir, "{\"weight_map\":{\"a\":\"b\",\"a\":\"b\"}}"),
+    has(index_error(dir, "{\"weight_map\":{\"a\":\"b\",\"a\":\"b\"}}"),
         "the index has the key 'a' twice");
-    has(refused(dir, "{\"weight_map\":{\"a\":3}}"), "does not give a file name");
-    has(refused(dir, "{\"weight_map\":{\"a\":{}}}"), "does not give a file name");
-    has(refused(dir, "{\"weight_map\":[]}"), "weight_map is not an object");
-    has(refused(dir, "{\"weight_map\":1}"), "weight_map is not an object");
-    has(refused(dir, "{\"a\":1}"), "the index has no weight_map");
-    has(refused(dir, "{\"a\":"), "the index is not valid JSON");
+    has(index_error(dir, "{\"weight_map\":{\"a\":3}}"), "does not give a file name");
+    has(index_error(dir, "{\"weight_map\":{\"a\":{}}}"), "does not give a file name");
+    has(index_error(dir, "{\"weight_map\":[]}"), "weight_map is not an object");
+    has(index_error(dir, "{\"weight_map\":1}"), "weight_map is not an object");
+    has(index_error(dir, "{\"a\":1}"), "the index has no weight_map");
+    has(index_error(dir, "{\"a\":"), "the index is not valid JSON");
     dir.file("bad.safetensors", std::string("\x09\0\0\0\0\0\0\0{}", 10));
-    has(refused(dir, "{\"weight_map\":{\"a\":\"bad.safetensors\"}}"), "bad.safetensors: at byte 0");
+    has(index_error(dir, "{\"weight_map\":{\"a\":\"bad.safetensors\"}}"),
+        "bad.safetensors: at byte 0");
 }
 
 TEST_CASE("files name others in their folder alone, and no addresses", "[sharded][hostile]") {

@@ -22,12 +22,12 @@ class pattern final : public io::byte_source {
     }
 };
 
-struct view {
+struct strided_view {
     tensor::shape shape;
     std::vector<std::uint64_t> strides;
 };
 
-std::string expected(const view& v, std::size_t width) {
+std::string expected(const strided_view& v, std::size_t width) {
     std::string out;
     const std::uint64_t count = *tensor::element_count(v.shape);
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -47,7 +47,7 @@ std::string expected(const view& v, std::size_t width) {
 }  // namespace
 
 TEST_CASE("strided views", "[strided]") {
-    for (const view& v : std::vector<view>{{{}, {}},
+    for (const strided_view& v : std::vector<strided_view>{{{}, {}},
                                            {{1}, {99}},
                                            {{7}, {1}},
                                            {{7}, {3}},

@@ -12,6 +12,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/lab/layers.hpp"
 #include "tests/catch.hpp"
+#include "tests/lab/same_bits.hpp"
 
 namespace mx::lab {
 namespace {
@@ -85,10 +86,6 @@ std::vector<float> product(std::size_t rows, std::size_t cols, std::size_t depth
     return c;
 }
 
-bool same(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
 struct results {
     std::vector<float> y, dx, dw;
 };
@@ -133,8 +130,8 @@ TEST_CASE("an operand's blocks lie along the axis that is summed over, across it
         for (const char* key :
              {"fprop-x", "fprop-w", "dgrad-dy", "dgrad-w", "wgrad-dy", "wgrad-x"}) {
             const results expected = by_hand(x, w, dy, key, block);
-            CHECK_FALSE((same(expected.y, plain.y) && same(expected.dx, plain.dx) &&
-                         same(expected.dw, plain.dw)));
+            CHECK_FALSE((same_bits(expected.y, plain.y) && same_bits(expected.dx, plain.dx) &&
+                         same_bits(expected.dw, plain.dw)));
             const std::string settings = std::string(key) +
                                          "=mxfp4:block=" + std::to_string(block.high) + "x" +
                                          std::to_string(block.wide);
@@ -143,9 +140,9 @@ TEST_CASE("an operand's blocks lie along the axis that is summed over, across it
                     INFO(settings << " " << k->name << " " << threads);
                     execution_context on(threads, k->name);
                     const results r = by_layer(on, x, w, dy, settings);
-                    CHECK(same(r.y, expected.y));
-                    CHECK(same(r.dx, expected.dx));
-                    CHECK(same(r.dw, expected.dw));
+                    CHECK(same_bits(r.y, expected.y));
+                    CHECK(same_bits(r.dx, expected.dx));
+                    CHECK(same_bits(r.dw, expected.dw));
                 }
             }
         }
@@ -164,15 +161,15 @@ TEST_CASE("a second product quantizes the first one's copy, in blocks of any sha
                      wx = operand(fx, block, true);
         using index = std::size_t;
         INFO(size);
-        CHECK(same(r.y, product(
-                            tokens, out, in, [&](index i, index k) { return fx.at(i, k); },
-                            [&](index k, index j) { return fw.at(j, k); })));
-        CHECK(same(r.dx, product(
-                             tokens, in, out, [&](index i, index k) { return gy.at(i, k); },
-                             [&](index k, index j) { return gw.at(k, j); })));
-        CHECK(same(r.dw, product(
-                             out, in, tokens, [&](index i, index k) { return wy.at(k, i); },
-                             [&](index k, index j) { return wx.at(k, j); })));
+        CHECK(same_bits(r.y, product(
+                                 tokens, out, in, [&](index i, index k) { return fx.at(i, k); },
+                                 [&](index k, index j) { return fw.at(j, k); })));
+        CHECK(same_bits(r.dx, product(
+                                  tokens, in, out, [&](index i, index k) { return gy.at(i, k); },
+                                  [&](index k, index j) { return gw.at(k, j); })));
+        CHECK(same_bits(r.dw, product(
+                                  out, in, tokens, [&](index i, index k) { return wy.at(k, i); },
+                                  [&](index k, index j) { return wx.at(k, j); })));
     }
 }
 
@@ -184,9 +181,9 @@ TEST_CASE("the products of mx gemm take the same blocks") {
         const results r = by_layer(on, x, w, dy, settings);
         const results model = by_layer(on, x, w, dy, settings + " accumulate=fp32.fma");
         INFO(size);
-        CHECK(same(r.y, model.y));
-        CHECK(same(r.dx, model.dx));
-        CHECK(same(r.dw, model.dw));
+        CHECK(same_bits(r.y, model.y));
+        CHECK(same_bits(r.dx, model.dx));
+        CHECK(same_bits(r.dw, model.dw));
     }
 }
 

@@ -11,7 +11,7 @@
 namespace mx::lab {
 namespace {
 
-std::vector<float> numbers(std::uint64_t tensor, std::size_t count) {
+std::vector<float> gaussian(std::uint64_t tensor, std::size_t count) {
     std::vector<float> x(count);
     simd::scalar_kernels.normal({2, tensor}, 0, count, x.data());
     return x;
@@ -39,8 +39,8 @@ TEST_CASE("every output of a product is one ascending chain of fused multiply-ad
     };
     for (const shape s : {shape{1, 1, 1}, shape{7, 5, 3}, shape{64, 33, 300}, shape{101, 64, 700},
                           shape{13, 257, 31}}) {
-        const std::vector<float> a = numbers(1, s.m * s.k);
-        std::vector<float> b = numbers(2, s.n * s.k);
+        const std::vector<float> a = gaussian(1, s.m * s.k);
+        std::vector<float> b = gaussian(2, s.n * s.k);
         // NaN in column 0 of C, of one bit pattern whatever those of the operand are.
         b[0] = base::float_from_bits(0xffc12345);
         for (const bool ta : {false, true}) {

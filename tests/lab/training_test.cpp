@@ -24,6 +24,7 @@
 #include "libmx/report/members.hpp"
 #include "tests/catch.hpp"
 #include "tests/io/scratch_dir.hpp"
+#include "tests/lab/same_bits.hpp"
 
 namespace mx::lab {
 namespace {
@@ -44,10 +45,6 @@ std::string bytes_of(const std::string& path) {
     std::ostringstream out;
     out << in.rdbuf();
     return out.str();
-}
-
-bool same(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 std::unique_ptr<training> finished(const run_request& r, int threads = 1,
@@ -75,7 +72,7 @@ TEST_CASE("threads and instruction sets do not show in a training") {
         for (const int threads : {1, 2, 7}) {
             INFO(k->name << " " << threads);
             const auto other = finished(r, threads, std::string(k->name));
-            CHECK(same(one->values(), other->values()));
+            CHECK(same_bits(one->values(), other->values()));
             for (std::size_t i = 0; i < one->history().size(); ++i) {
                 CHECK(one->history()[i].loss == other->history()[i].loss);
                 CHECK(one->history()[i].gradient_norm == other->history()[i].gradient_norm);
@@ -89,7 +86,7 @@ TEST_CASE("large products on several threads give the bits of one") {
     r.shape.width = 160;
     r.batch = 512;
     r.steps = 1;
-    CHECK(same(finished(r, 1)->values(), finished(r, 3)->values()));
+    CHECK(same_bits(finished(r, 1)->values(), finished(r, 3)->values()));
 }
 
 TEST_CASE("a training resumed at any step leaves the same checkpoint") {
@@ -127,7 +124,7 @@ TEST_CASE("an intervention acts after its step, and on nothing before") {
     }
     CHECK(plain->history()[3].loss != changed->history()[3].loss);
     r.interventions = {{3, parse_settings("scheme=su.coded.e4m3")}};
-    CHECK(same(finished(r)->values(), plain->values()));
+    CHECK(same_bits(finished(r)->values(), plain->values()));
 }
 
 TEST_CASE("interventions change the update and the batches after their step") {
@@ -174,7 +171,7 @@ TEST_CASE("moments that are reset are those of a run that begins with the same p
         training rest(dir / "part", execution_context());
         while (!rest.finished()) rest.step();
         INFO(at);
-        CHECK(same(rest.values(), whole->values()));
+        CHECK(same_bits(rest.values(), whole->values()));
     }
     // One update from zero moments moves every parameter by the rate, as the first one does.
     run_request before = r;
@@ -206,10 +203,10 @@ TEST_CASE("seeds of parameters and of data act apart") {
     CHECK(first_loss(1, 1).first == loss);
     const auto [other_data, same_values] = first_loss({}, 2);
     CHECK(other_data != loss);
-    CHECK(same(same_values, values));
+    CHECK(same_bits(same_values, values));
     const auto [other_init, other_values] = first_loss(2, {});
     CHECK(other_init != loss);
-    CHECK_FALSE(same(other_values, values));
+    CHECK_FALSE(same_bits(other_values, values));
 }
 
 TEST_CASE("a nudge changes weights alone, by a ten-thousandth") {
@@ -243,7 +240,7 @@ TEST_CASE("every scheme trains, and what is not float32 differs from it") {
         const training& t = *done;
         CHECK(std::isfinite(t.history().back().loss));
         CHECK(t.history().back().loss < 2 * plain->history().back().loss);
-        CHECK(same(t.values(), plain->values()) == s.settings.empty());
+        CHECK(same_bits(t.values(), plain->values()) == s.settings.empty());
     }
 }
 
@@ -288,8 +285,8 @@ TEST_CASE("recipes of every kind make their way through all three products") {
 }
 
 TEST_CASE("the chain model of mx explain accumulators gives the bits of the chain") {
-    CHECK(same(finished(small("all=mxfp8 accumulate=fp32.fma"))->values(),
-               finished(small("all=mxfp8"))->values()));
+    CHECK(same_bits(finished(small("all=mxfp8 accumulate=fp32.fma"))->values(),
+                    finished(small("all=mxfp8"))->values()));
 }
 
 TEST_CASE("the loss of the paper's task stays above its floor") {
@@ -495,7 +492,7 @@ TEST_CASE("probes measure the gradient beside float32's") {
     // A probe's computations do not affect the training.
     training plain(small("all=mxfp4:round=stochastic"), execution_context());
     plain.step();
-    CHECK(same(plain.values(), q.values()));
+    CHECK(same_bits(plain.values(), q.values()));
 }
 
 TEST_CASE("probes say where gains are beside the clamp zone") {

@@ -28,7 +28,7 @@ namespace {
 
 bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float infinite = std::numeric_limits<float>::infinity();
 
 // Nearly normal values, another part of them for every name.
 matrix normal(const std::string& name, std::size_t rows, std::size_t cols, std::size_t skip) {
@@ -108,8 +108,8 @@ TEST_CASE("ulps count float32 numbers, across zero and binades", "[gemm]") {
 }
 
 TEST_CASE("what is not finite is counted and left out", "[gemm]") {
-    const std::vector<float> x{1, infinity, 3, NAN};
-    const std::vector<float> d{1, 2, infinity, NAN};
+    const std::vector<float> x{1, infinite, 3, NAN};
+    const std::vector<float> d{1, 2, infinite, NAN};
     const value_errors e = compare_values(x, d);
     CHECK(e.non_finite == 3);
     CHECK(e.counted() == 1);
@@ -127,8 +127,8 @@ TEST_CASE("values become the nearest of the wider formats", "[gemm]") {
     CHECK(mx::format::round_to_wide("f16", f16) == 5);
     CHECK(f16[0] == 1 + 0x1p-8f);
     CHECK(f16[2] == 65504);
-    CHECK(f16[3] == infinity);
-    CHECK(f16[4] == -infinity);
+    CHECK(f16[3] == infinite);
+    CHECK(f16[4] == -infinite);
     CHECK(f16[5] == 0);
     CHECK(mx::format::round_to_wide("tf32", tf32) == 4);
     CHECK(tf32[1] == 1 + 0x1p-8f);

@@ -23,8 +23,8 @@ using namespace mx::gemm;
 using mx::base::bits_of;
 using mx::base::float_from_bits;
 
-operand matrix(const char* format, std::size_t rows, std::size_t depth,
-               std::vector<std::uint32_t> codes) {
+operand matrix_of(const char* format, std::size_t rows, std::size_t depth,
+                  std::vector<std::uint32_t> codes) {
     operand x;
     x.rows = rows;
     x.depth = depth;
@@ -36,7 +36,7 @@ operand matrix(const char* format, std::size_t rows, std::size_t depth,
 operand floats(std::size_t rows, std::size_t depth, const std::vector<float>& values) {
     std::vector<std::uint32_t> codes;
     for (const float v : values) codes.push_back(bits_of(v));
-    return matrix("f32", rows, depth, std::move(codes));
+    return matrix_of("f32", rows, depth, std::move(codes));
 }
 
 multiply_control plainly() {
@@ -67,7 +67,7 @@ operand random_fp8(std::size_t rows, std::size_t depth, unsigned seed) {
         const auto code = static_cast<std::uint32_t>(random() % 256);
         codes.push_back((code & 0x7f) == e4m3_nan ? 0u : code);
     }
-    return matrix("e4m3", rows, depth, std::move(codes));
+    return matrix_of("e4m3", rows, depth, std::move(codes));
 }
 
 void refuses(const operand& a, const operand& b, const std::string& model,
@@ -116,12 +116,12 @@ TEST_CASE("an exact dot product agrees with long double where that is wide enoug
 
 TEST_CASE("a step cuts off F bits below the largest exponent") {
     // 1 * 1 and 2^-9 * 2^-9 * ...: products 1 and 2^-18 under F = 25 and F = 13.
-    const operand a = matrix("e4m3", 1, 2, {e4m3_one, e4m3_least});
+    const operand a = matrix_of("e4m3", 1, 2, {e4m3_one, e4m3_least});
     CHECK(one(a, a, "sm100.f8f6f4") == 1.0F + 0x1p-18F);
     CHECK(one(a, a, "sm90.wgmma.fp8") == 1.0F);
     CHECK(one(a, a, "sm100.f8f6f4:fraction_bits=17") == 1.0F);
     // The subnormal's product is 2^-18 whole, but it aligns at 2^-12.
-    const operand tiny = matrix("e4m3", 1, 1, {e4m3_least});
+    const operand tiny = matrix_of("e4m3", 1, 1, {e4m3_least});
     CHECK(one(tiny, tiny, "sm100.f8f6f4:fraction_bits=5") == 0.0F);
     CHECK(one(tiny, tiny, "sm100.f8f6f4:fraction_bits=6") == 0x1p-18F);
     CHECK(one(tiny, tiny, "sm100.f8f6f4:fraction_bits=5,subnormals=leading-bit") == 0x1p-18F);
@@ -129,11 +129,11 @@ TEST_CASE("a step cuts off F bits below the largest exponent") {
 }
 
 TEST_CASE("zeros and what becomes zero have the sign that the policy says") {
-    const operand plus = matrix("bf16", 1, 1, {0x0000});
-    const operand minus = matrix("bf16", 1, 1, {0x8000});
-    const operand unit = matrix("bf16", 1, 1, {0x3f80});
-    const operand least = matrix("bf16", 1, 1, {0x0001});  // 2^-133
-    const operand small = matrix("bf16", 1, 1, {0x9f00});  // -2^-65
+    const operand plus = matrix_of("bf16", 1, 1, {0x0000});
+    const operand minus = matrix_of("bf16", 1, 1, {0x8000});
+    const operand unit = matrix_of("bf16", 1, 1, {0x3f80});
+    const operand least = matrix_of("bf16", 1, 1, {0x0001});  // 2^-133
+    const operand small = matrix_of("bf16", 1, 1, {0x9f00});  // -2^-65
     arrangement first;
     first.accumulate_c = true;
     const std::vector<std::uint32_t> minus_zero{0x80000000u};
@@ -148,11 +148,11 @@ TEST_CASE("zeros and what becomes zero have the sign that the policy says") {
 }
 
 TEST_CASE("NaN and Inf are decided by the codes, and NaN is written in one way") {
-    const operand inf = matrix("f16", 1, 1, {0x7c00});
-    const operand minus_inf = matrix("f16", 1, 1, {0xfc00});
-    const operand nan = matrix("f16", 1, 1, {0xfe01});
-    const operand zero = matrix("f16", 1, 1, {0});
-    const operand unit = matrix("f16", 1, 1, {0x3c00});
+    const operand inf = matrix_of("f16", 1, 1, {0x7c00});
+    const operand minus_inf = matrix_of("f16", 1, 1, {0xfc00});
+    const operand nan = matrix_of("f16", 1, 1, {0xfe01});
+    const operand zero = matrix_of("f16", 1, 1, {0});
+    const operand unit = matrix_of("f16", 1, 1, {0x3c00});
     arrangement first;
     first.accumulate_c = true;
     CHECK(product(nan, unit, "sm100.f16")[0] == 0x7fffffffu);
@@ -164,11 +164,11 @@ TEST_CASE("NaN and Inf are decided by the codes, and NaN is written in one way")
     CHECK(product(nan, unit, "fp32.fma")[0] == 0x7fffffffu);
     CHECK(product(inf, zero, "exact")[0] == 0x7fffffffu);
     // tf32 drops the bits that make this a NaN.
-    const operand payload = matrix("tf32", 1, 1, {0x7f800001});
-    const operand tf32_unit = matrix("tf32", 1, 1, {bits_of(1.0F)});
+    const operand payload = matrix_of("tf32", 1, 1, {0x7f800001});
+    const operand tf32_unit = matrix_of("tf32", 1, 1, {bits_of(1.0F)});
     CHECK(product(payload, tf32_unit, "sm100.tf32")[0] == 0x7f800000u);
     // A NaN scale poisons zeros as well.
-    operand scaled = matrix("e2m1", 1, 32, std::vector<std::uint32_t>(32));
+    operand scaled = matrix_of("e2m1", 1, 32, std::vector<std::uint32_t>(32));
     scaled.scaling = scales_e8m0_32;
     scaled.scale_block = 32;
     scaled.scales = {255};
@@ -181,7 +181,7 @@ TEST_CASE("K is filled with zeros, whatever the arrangement of rows and columns"
     const operand a = random_fp8(37, 70, 1);
     const operand b = random_fp8(41, 70, 2);
     const auto whole = product(a, b, "sm100.f8f6f4");
-    operand long_a = matrix("e4m3", 37, 96, {}), long_b = matrix("e4m3", 41, 96, {});
+    operand long_a = matrix_of("e4m3", 37, 96, {}), long_b = matrix_of("e4m3", 41, 96, {});
     for (const auto& [from, to] : {std::pair{&a, &long_a}, std::pair{&b, &long_b}}) {
         for (std::size_t r = 0; r < from->rows; ++r) {
             for (std::size_t k = 0; k < 96; ++k) {
@@ -191,8 +191,8 @@ TEST_CASE("K is filled with zeros, whatever the arrangement of rows and columns"
     }
     CHECK(product(long_a, long_b, "sm100.f8f6f4") == whole);
     // Every output is a separate dot product.
-    const operand row = matrix("e4m3", 1, 70, {a.codes.begin() + 70 * 36, a.codes.end()});
-    const operand column = matrix("e4m3", 1, 70, {b.codes.begin() + 70 * 40, b.codes.end()});
+    const operand row = matrix_of("e4m3", 1, 70, {a.codes.begin() + 70 * 36, a.codes.end()});
+    const operand column = matrix_of("e4m3", 1, 70, {b.codes.begin() + 70 * 40, b.codes.end()});
     CHECK(product(row, column, "sm100.f8f6f4")[0] == whole.back());
     // Threads change nothing.
     multiply_control control = plainly();
@@ -211,7 +211,7 @@ TEST_CASE("slices, promotion, alpha and beta are what their words say") {
     const operand a = random_fp8(3, 128, 5);
     const operand b = random_fp8(2, 128, 6);
     const auto part = [](const operand& x, std::size_t first, std::size_t count) {
-        operand p = matrix("e4m3", x.rows, count, {});
+        operand p = matrix_of("e4m3", x.rows, count, {});
         for (std::size_t r = 0; r < x.rows; ++r) {
             for (std::size_t k = first; k < first + count; ++k) {
                 p.codes.push_back(x.codes[r * x.depth + k]);
@@ -281,7 +281,7 @@ TEST_CASE("the order of promotions and slices, and the fused alpha, are those th
     arrangement down;
     down.order = k_order::descending;
     const auto part = [](const operand& x, std::size_t first, std::size_t count) {
-        operand p = matrix("e4m3", x.rows, count, {});
+        operand p = matrix_of("e4m3", x.rows, count, {});
         for (std::size_t r = 0; r < x.rows; ++r) {
             for (std::size_t k = first; k < first + count; ++k) {
                 p.codes.push_back(x.codes[r * x.depth + k]);
@@ -346,14 +346,14 @@ TEST_CASE("bf16.fma rounds operands that float32 holds") {
 
 TEST_CASE("products that do not fit are refused, and a model that takes them is named") {
     const operand fp8 = random_fp8(2, 32, 1);
-    const operand bf16 = matrix("bf16", 2, 32, std::vector<std::uint32_t>(64));
+    const operand bf16 = matrix_of("bf16", 2, 32, std::vector<std::uint32_t>(64));
     refuses(fp8, fp8, "sm100.f16", "does not support e4m3 x e4m3; sm100.f8f6f4 does");
     refuses(fp8, bf16, "sm100.f16", "fp32.fma does");
     refuses(fp8, random_fp8(2, 31, 1), "sm100.f8f6f4", "32 elements along k and B has 31");
     operand shapeless = fp8;
     shapeless.codes.pop_back();
     refuses(shapeless, fp8, "sm100.f8f6f4", "has 63 codes");
-    operand empty = matrix("e4m3", 0, 32, {});
+    operand empty = matrix_of("e4m3", 0, 32, {});
     refuses(empty, fp8, "sm100.f8f6f4", "at least one row");
     operand scaled = fp8;
     scaled.scaling = scales_e8m0_32;
@@ -364,7 +364,7 @@ TEST_CASE("products that do not fit are refused, and a model that takes them is 
     refuses(scaled, fp8, "sm100.f8f6f4", "sm100.mxf8f6f4 does");
     scaled.scale_block = 16;
     refuses(scaled, fp8, "sm100.mxf8f6f4", "blocks of 16");
-    operand huge = matrix("e4m3", std::size_t{1} << 40, std::size_t{1} << 40, {});
+    operand huge = matrix_of("e4m3", std::size_t{1} << 40, std::size_t{1} << 40, {});
     refuses(huge, fp8, "sm100.f8f6f4", "does not fit memory");
     CHECK_THROWS_AS(product(fp8, fp8, "sm100.f8f6f4", {}, {1, 2, 3}), mx::base::error);
     arrangement none;

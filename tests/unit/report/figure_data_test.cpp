@@ -7,12 +7,11 @@
 #include <limits>
 
 #include "tests/catch.hpp"
+#include "tests/unit/report/shared.hpp"
 
 using namespace mx::report;
 
 namespace {
-
-const double no_number = std::numeric_limits<double>::quiet_NaN();
 
 using table = std::vector<std::vector<std::string>>;
 

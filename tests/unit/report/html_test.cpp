@@ -8,6 +8,7 @@
 #include "libmx/report/html/text.hpp"
 #include "libmx/report/writers.hpp"
 #include "tests/catch.hpp"
+#include "tests/unit/report/shared.hpp"
 
 using namespace mx::report;
 
@@ -23,14 +24,6 @@ document with_section(section s) {
     document d;
     d.sections.push_back(std::move(s));
     return d;
-}
-
-std::size_t count_of(const std::string& text, const std::string& word) {
-    std::size_t count = 0;
-    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
-        ++count;
-    }
-    return count;
 }
 
 bool has(const std::string& text, const std::string& word) { return count_of(text, word) > 0; }

@@ -10,13 +10,12 @@
 #include "libmx/report/svg/numbers.hpp"
 #include "libmx/report/svg/scale.hpp"
 #include "tests/catch.hpp"
+#include "tests/unit/report/shared.hpp"
 
 using namespace mx::report;
 using namespace mx::report::svg;
 
 namespace {
-
-const double inf = std::numeric_limits<double>::infinity();
 
 scale made(const axis& a, const std::vector<double>& values, int requested = 5,
            margin m = margin::round) {
@@ -171,7 +170,7 @@ TEST_CASE("numbers are typeset") {
           "\xe2\x88\x92"
           "2.5\xc3\x97"
           "10\xe2\x81\xbb\xe2\x81\xb7");
-    CHECK(fixed_text(-0.001, 2) == "0.00");
+    CHECK(svg::fixed_text(-0.001, 2) == "0.00");
     axis a;
     a.title = "SQNR";
     a.unit = "dB";

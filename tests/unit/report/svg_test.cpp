@@ -10,14 +10,12 @@
 
 #include "libmx/report/markup.hpp"
 #include "tests/catch.hpp"
+#include "tests/unit/report/shared.hpp"
 #include "tests/unit/report/svg_page.hpp"
 
 using namespace mx::report;
 
 namespace {
-
-const double no_number = std::numeric_limits<double>::quiet_NaN();
-const double inf = std::numeric_limits<double>::infinity();
 
 figure made(plot what, const std::string& id = "fig") {
     return {id, "Title", "", std::move(what), "", ""};
@@ -105,12 +103,6 @@ std::vector<std::string> titles(const parsed_markup& m) {
 
 bool has(const std::vector<std::string>& all, const std::string& one) {
     return std::find(all.begin(), all.end(), one) != all.end();
-}
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-    std::size_t n = 0;
-    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
-    return n;
 }
 
 }  // namespace

@@ -45,8 +45,8 @@ std::string sample() {
            R"(],"summary":[{"recipe":"mxfp8","sqnr_db":31.0},{"recipe":"mxfp4","sqnr_db":19.0}]})";
 }
 
-gate_verdict gate(const std::vector<std::string>& texts,
-                  const std::vector<std::string>& recipes = {}) {
+gate_verdict judged(const std::vector<std::string>& texts,
+                    const std::vector<std::string>& recipes = {}) {
     const mx::test::scratch_dir dir;
     std::vector<gate_rule> rules;
     for (const std::string& text : texts) rules.push_back(parse_gate_rule(text));
@@ -119,8 +119,8 @@ TEST_CASE("what is no rule is refused") {
 }
 
 TEST_CASE("rules hold, break, and are undefined") {
-    const gate_verdict v = gate({"clamp_rate<=0.5", "clamp_rate<0.125", "sqnr_db>10",
-                                 "sqnr_db>10 or null", "norm:clamp_rate<=0.125", "a.*:exact==0"});
+    const gate_verdict v = judged({"clamp_rate<=0.5", "clamp_rate<0.125", "sqnr_db>10",
+                                   "sqnr_db>10 or null", "norm:clamp_rate<=0.125", "a.*:exact==0"});
     CHECK(!v.holds());
     CHECK(v.records == 4);  // not the empty tensor
     CHECK(v.tensors == 2);
@@ -147,30 +147,30 @@ TEST_CASE("rules hold, break, and are undefined") {
 }
 
 TEST_CASE("a gate looks at the recipes asked for and at the summary") {
-    const gate_verdict v =
-        gate({"sqnr_db>20", "summary:sqnr_db>=31", "b:0:sqnr_db>0 or null"}, {"mxfp8:scale=floor"});
+    const gate_verdict v = judged({"sqnr_db>20", "summary:sqnr_db>=31", "b:0:sqnr_db>0 or null"},
+                                  {"mxfp8:scale=floor"});
     CHECK(v.records == 2);
     CHECK(v.rules[0].checked == 2);
     CHECK(v.rules[0].undefined == 1);
     CHECK(v.rules[1].checked == 1);
     CHECK(v.rules[1].holds());
     CHECK(v.rules[2].checked == 1);
-    CHECK(gate({"clamp_rate<1"}, {"mxfp*"}).records == 4);
-    CHECK(gate({"clamp_rate<1"}, {"*4", "mxfp8"}).records == 4);
-    CHECK_THROWS_WITH(gate({"clamp_rate<1"}, {"mxfp6"}),
+    CHECK(judged({"clamp_rate<1"}, {"mxfp*"}).records == 4);
+    CHECK(judged({"clamp_rate<1"}, {"*4", "mxfp8"}).records == 4);
+    CHECK_THROWS_WITH(judged({"clamp_rate<1"}, {"mxfp6"}),
                       "--recipe mxfp6: no result has it; the results have mxfp8, mxfp4");
-    CHECK_THROWS_AS(gate({"clamp_rate<1"}, {"nosuch"}), base::error);
+    CHECK_THROWS_AS(judged({"clamp_rate<1"}, {"nosuch"}), base::error);
 }
 
 TEST_CASE("a rule that checks nothing fails") {
-    CHECK(gate({"bias:clamp_rate<1"}).rules[0].problem == "no tensor has the role bias");
-    CHECK(gate({"c.*:clamp_rate<1"}).rules[0].problem == "no tensor's name matches c.*");
-    CHECK(gate({"nrom:clamp_rate<1"}).rules[0].problem ==
+    CHECK(judged({"bias:clamp_rate<1"}).rules[0].problem == "no tensor has the role bias");
+    CHECK(judged({"c.*:clamp_rate<1"}).rules[0].problem == "no tensor's name matches c.*");
+    CHECK(judged({"nrom:clamp_rate<1"}).rules[0].problem ==
           "no tensor is called 'nrom', and it is not a role (did you mean 'norm'?)");
-    CHECK(gate({"grid_error_share<1"}).rules[0].problem ==
+    CHECK(judged({"grid_error_share<1"}).rules[0].problem ==
           "4 of 4 results have no grid_error_share; write them with --decompose");
     // Some have it: those that have not are not passed over.
-    const gate_verdict some = gate({"squared_error.total<1"});
+    const gate_verdict some = judged({"squared_error.total<1"});
     CHECK(!some.holds());
     CHECK(some.rules[0].checked == 1);
     CHECK(some.rules[0].problem ==
@@ -179,9 +179,9 @@ TEST_CASE("a rule that checks nothing fails") {
 
 TEST_CASE("a metric that nobody knows is refused with the nearest one") {
     CHECK_THROWS_WITH(
-        gate({"clmp_rate<1"}),
+        judged({"clmp_rate<1"}),
         "rule 'clmp_rate<1': no result has a 'clmp_rate'; did you mean 'clamp_rate'?");
-    CHECK_THROWS_WITH(gate({"recipe==1"}), "rule 'recipe==1': recipe is not a number");
+    CHECK_THROWS_WITH(judged({"recipe==1"}), "rule 'recipe==1': recipe is not a number");
 }
 
 TEST_CASE("rules are read from a file") {
