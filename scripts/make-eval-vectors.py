@@ -62,7 +62,7 @@ MODELS = {
 # the Hub, and by those of version 5 of transformers.
 VISION = {"gemma3-vision": "language_model.model.", "gemma3-vision5": "model.language_model."}
 
-GRADIENTS = ("llama", "llama3", "qwen2", "qwen3")
+GRADIENTS = ("llama", "llama3", "qwen2", "qwen3", "mixtral", "qwen3moe")
 
 
 def log_softmax(z):
@@ -176,15 +176,33 @@ def make_vision(out):
                   {"transformers": transformers.__version__, "torch": torch.__version__})
 
 
+def as_stored(name, key, x):
+    """The tensors of a parameter by their names in files, where experts are not stacked."""
+    if ".mlp." in key and name == "mixtral":
+        key = key.replace(".mlp.", ".block_sparse_moe.")
+    if ".experts." not in key:
+        return {key: x}
+    stem, _, what = key.rpartition(".")
+    parts = {"down_proj": x} if what == "down_proj" else dict(
+        zip(("gate_proj", "up_proj"), np.split(x, 2, axis=1)))
+    names = {"gate_proj": "w1", "down_proj": "w2", "up_proj": "w3"} if name == "mixtral" else {}
+    return {f"{stem}.{e}.{names.get(part, part)}.weight": np.ascontiguousarray(one)
+            for part, stack in parts.items() for e, one in enumerate(stack)}
+
+
 def make_gradients(name, out):
     model = transformers.AutoModelForCausalLM.from_pretrained(
         out / name, attn_implementation="eager", dtype=torch.float64)
+    if model.config.model_type in ("mixtral", "qwen3_moe"):
+        model.set_experts_implementation("eager")  # the others have no float64
     with safe_open(out / name / "reference.safetensors", "numpy") as file:
         ids = torch.tensor(file.get_tensor("ids").astype(np.int64))
     logits = model(ids[None, :-1]).logits[0]
     torch.nn.functional.cross_entropy(logits, ids[1:]).backward()
-    kept = {key: p.grad.float().numpy() for key, p in model.named_parameters()
-            if ".layers." not in key or ".layers.0." in key}
+    kept = {}
+    for key, p in model.named_parameters():
+        if ".layers." not in key or ".layers.0." in key:
+            kept |= as_stored(name, key, p.grad.float().numpy())
     save_file(kept, out / name / "gradients.safetensors", {
         "transformers": transformers.__version__, "torch": torch.__version__})
 

@@ -68,7 +68,7 @@ double language_step(lab::run_request r) {
         const bool linear = p.kind == lab::parameter_kind::weight && p.first > 0;  // no embedding
         if (!linear) continue;
         const auto in = static_cast<double>(p.shape[1]), out = static_cast<double>(p.shape[0]);
-        elements += 2 * (tokens * (in + out) + in * out);
+        elements += 2 * (network.share_of_tokens(p) * tokens * (in + out) + in * out);
     }
     lab::execution_context on;
     return step_of(lab::make_model(r, on)->cost().flop, elements);

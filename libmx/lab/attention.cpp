@@ -269,7 +269,7 @@ attention::heads_there attention::gather_there(execution_context& on, std::size_
     all.gather(shape_.key_heads, k, all.k, true);
     all.gather(shape_.key_heads, v, all.v, false);
     all.multiply({all.q, n, size}, {all.k, n, size}, all.p, true);
-    on.run(jobs::causal_softmax{{n}, scale_, all.p}, heads * n);
+    on.run(jobs::softmax{{n}, true, scale_, all.p}, heads * n);
     return all;
 }
 
@@ -300,7 +300,7 @@ void attention::backward_there(execution_context& on, std::size_t sequences, con
     all.multiply({all.p, n, n, true}, {part, size, n, true}, gradient);
     add_up(dv, false);
     all.multiply({part, n, size}, {all.v, n, size}, d, true);
-    on.run(jobs::causal_softmax_back{{n}, scale_, all.p, d}, all.heads * n);
+    on.run(jobs::softmax_back{{n}, true, scale_, all.p, d}, all.heads * n);
     all.multiply({d, n, n}, {all.k, size, n, true}, gradient, true);
     all.scatter(shape_.heads, gradient, dq, true);
     all.multiply({d, n, n, true}, {all.q, size, n, true}, gradient);

@@ -234,14 +234,16 @@ struct cross_entropy : of_rows {
     }
 };
 
-/// Row i of y is row index[i] of a table.
+/// Row i of y is row index[i] of a table, times weight[i] unless that is null.
 struct look_up : of_rows {
     const float* table;
     const std::uint32_t* index;
     float* y;
+    const float* weight = nullptr;
     MX_JOB(by, begin, end) {
         for (std::size_t i = begin; i < end; ++i) {
             by.round(rounding::none, table + index[i] * width, width, y + i * width);
+            if (weight != nullptr) by.scale(weight[i], width, y + i * width);
         }
     }
 };
@@ -288,7 +290,7 @@ struct sums_of_squares {
     std::size_t least() const { return 1; }
     MX_JOB(by, begin, end) {
         for (std::size_t i = begin; i < end; ++i) {
-            sums[i] = by.sum_of_squares(x + parts[i].first, parts[i].count);
+            sums[i] = by.dot(x + parts[i].first, x + parts[i].first, parts[i].count);
         }
     }
 };
@@ -329,46 +331,66 @@ struct move_heads : of_rows {
         }
     }
 };
-/// Row r of matrices of `width` rows and columns: its first r % width + 1 numbers become their
-/// softmax, the others 0.
-struct causal_softmax : of_rows {
+/// Rows become their softmax. `causal`: of row r of matrices of `width` rows and columns the first
+/// r % width + 1 numbers do, and the others become 0.
+struct softmax : of_rows {
+    bool causal;
     float factor;
     float* x;
     MX_JOB(by, begin, end) {
         for (std::size_t r = begin; r < end; ++r) {
             float* const row = x + r * width;
-            const std::size_t count = r % width + 1;
+            const std::size_t count = causal ? r % width + 1 : width;
             by.softmax(row, count, factor, row);
             by.fill(0.0f, width - count, row + count);
         }
     }
 };
 /// The gradient of that, in place of the gradient of the softmax.
-struct causal_softmax_back : of_rows {
+struct softmax_back : of_rows {
+    bool causal;
     float factor;
     const float* softmax;
     float* gradient;
     MX_JOB(by, begin, end) {
         for (std::size_t r = begin; r < end; ++r) {
             float* const row = gradient + r * width;
-            const std::size_t count = r % width + 1;
+            const std::size_t count = causal ? r % width + 1 : width;
             by.softmax_back(softmax + r * width, row, count, factor, row);
             by.fill(0.0f, width - count, row + count);
         }
     }
 };
-/// Row r of y is the sum of `group` rows of x from r * group on, added to 0 in their order.
+/// Row r of y is the sum of `group` rows of x, added to 0 in their order: those from r * group on,
+/// or those whose numbers begin at index + r * group, times their weights unless these are null.
 struct sum_groups : of_rows {
     std::size_t group;
     const float* x;
     float* y;
+    const std::uint32_t* index = nullptr;
+    const float* weight = nullptr;
     MX_JOB(by, begin, end) {
         for (std::size_t r = begin; r < end; ++r) {
             float* const to = y + r * width;
             by.fill(0.0f, width, to);
-            for (std::size_t i = 0; i < group; ++i) {
-                by.add(to, x + (r * group + i) * width, width, to);
+            for (std::size_t i = r * group; i < (r + 1) * group; ++i) {
+                const std::size_t from = index == nullptr ? i : index[i];
+                if (weight == nullptr) {
+                    by.add(to, x + from * width, width, to);
+                } else {
+                    by.add_scaled(weight[from], x + from * width, width, to);
+                }
             }
+        }
+    }
+};
+/// The products of rows of x with those of y.
+struct row_dots : of_rows {
+    const float *x, *y;
+    double* dots;
+    MX_JOB(by, begin, end) {
+        for (std::size_t r = begin; r < end; ++r) {
+            dots[r] = by.dot(x + r * width, y + r * width, width);
         }
     }
 };
@@ -389,8 +411,8 @@ using job =
                  jobs::activate_halves_back, jobs::stepwise_gelu, jobs::norm, jobs::norm_back,
                  jobs::column_sums, jobs::squared_error, jobs::divergence, jobs::cross_entropy,
                  jobs::look_up, jobs::look_up_back, jobs::adam, jobs::sgd, jobs::sums_of_squares,
-                 jobs::transpose, jobs::move_heads, jobs::causal_softmax, jobs::causal_softmax_back,
-                 jobs::sum_groups, jobs::normal>;
+                 jobs::transpose, jobs::move_heads, jobs::softmax, jobs::softmax_back,
+                 jobs::sum_groups, jobs::row_dots, jobs::normal>;
 
 #undef MX_JOB
 #undef MX_WHERE_JOBS_RUN

@@ -20,7 +20,6 @@ std::size_t language_shape::hidden() const {
 
 std::string not_trained(const llm::model_shape& s) {
     constexpr std::size_t most_width = 65536, most_depth = 1024, most_rows = std::size_t{1} << 20;
-    if (s.experts != 0) return "experts";
     if (s.kind->norms != llm::norm_place::before) return "norms after attention and MLP";
     if (s.window != 0) return "attention with a window";
     if (s.gate != llm::gate_function::silu) return "GELU in the MLP";
@@ -64,6 +63,8 @@ language_shape language_shape_of(const llm::model_shape& s, std::size_t context,
     to.tied = s.tied;
     to.query_bias = s.query_bias;
     to.output_bias = s.output_bias;
+    to.routing = {s.experts, s.experts_used, s.experts_renormalized, 0};
+    to.spelling = s.kind;
     return to;
 }
 
@@ -77,12 +78,11 @@ language_network::language_network(const language_shape& shape)
     : shape_(shape), attention_(shape.heads_shape()), blocks_(shape.depth) {
     const auto d = shape.width, h = shape.hidden(), size = attention_.shape().size;
     const auto qw = attention_.shape().width(), kv = attention_.shape().key_width();
-    const llm::architecture& spelling = llm::architectures.front();  // names of Llama
     const auto has = [&](role r, std::size_t block, parameter_kind kind,
-                         const tensor::shape& extents) {
-        at_[{r, block}] = list_.all().size();
-        places_.push_back({r, block});
-        list_.add(llm::hugging_face_name(spelling, places_.back()), kind, extents);
+                         const tensor::shape& extents, std::size_t expert = 0) {
+        at_[{r, block, expert}] = list_.all().size();
+        places_.push_back({r, block, expert});
+        list_.add(llm::hugging_face_name(*shape.spelling, places_.back()), kind, extents);
     };
     has(role::embedding, 0, parameter_kind::weight, {shape.vocabulary, d});
     for (std::size_t i = 0; i < shape.depth; ++i) {
@@ -110,9 +110,21 @@ language_network::language_network(const language_shape& shape)
         weight(role::output, d, qw);
         bias(shape.output_bias, role::output_bias, d);
         gain(role::mlp_norm, d);
-        weight(role::up, h, d);
-        if (gated()) weight(role::gate, h, d);
-        weight(role::down, d, h);
+        if (!mixture()) {
+            weight(role::up, h, d);
+            if (gated()) weight(role::gate, h, d);
+            weight(role::down, d, h);
+            continue;
+        }
+        weight(role::router, shape.routing.count, d);
+        for (std::size_t e = 0; e < shape.routing.count; ++e) {
+            const auto of_expert = [&](role r, std::size_t out, std::size_t in) {
+                has(r, i, parameter_kind::weight, {out, in}, e);
+            };
+            of_expert(role::expert_up, h, d);
+            if (gated()) of_expert(role::expert_gate, h, d);
+            of_expert(role::expert_down, d, h);
+        }
     }
     has(role::last_norm, 0, parameter_kind::norm_gain, {d});
     if (!shape.tied) has(role::head, 0, parameter_kind::weight, {shape.vocabulary, d});
@@ -127,7 +139,9 @@ std::vector<layer_name> language_network::layers() const {
     for (const parameter& p : list_.all()) {
         // The embedding has no product of its own.
         const bool layer = p.kind != parameter_kind::bias && &p != &list_.all().front();
-        if (layer && &p != &head()) all.push_back({name(p), false});
+        const bool kept =
+            places_[static_cast<std::size_t>(&p - list_.all().data())].what == role::router;
+        if (layer && &p != &head()) all.push_back({name(p), kept});
     }
     all.push_back({name(head()), shape_.head_kept});
     return all;
@@ -141,9 +155,14 @@ double language_network::floats_kept(std::size_t tokens) const {
     const auto v = static_cast<double>(shape_.vocabulary);
     const auto n = static_cast<double>(tokens);
     const bool normed = shape_.norm_of_qk != llm::qk_norm::none;
-    const double block = n * (4 * d + 2 + 2 * qw + 2 * kv + (normed ? 2 * (qw + kv) + 2 : 0) +
-                              (gated() ? 3 : 2) * h);
-    const double shared = n * (3 * d + 2 * v) + n * (3 * d + qw + 2 * kv + (gated() ? 3 : 2) * h);
+    const double used = mixture() ? static_cast<double>(shape_.routing.used) : 1;
+    const double mlp = used * (gated() ? 3 : 2) * h;
+    const double routed = mixture() ? static_cast<double>(shape_.routing.count) : 0;
+    const double spread = mixture() ? used * d : 0;  // rows of experts
+    const double block = n * (4 * d + 2 + 2 * qw + 2 * kv + (normed ? 2 * (qw + kv) + 2 : 0) + mlp +
+                              routed + 2 * spread);
+    const double shared =
+        n * (3 * d + 2 * v) + n * (3 * d + qw + 2 * kv + mlp + routed + 3 * spread);
     // Both operands of a product, the one rounded before the product, and the packed one.
     const double widest = std::max({d, qw, h, v});
     return static_cast<double>(shape_.depth) * block + shared + 4 * n * widest;
@@ -151,13 +170,124 @@ double language_network::floats_kept(std::size_t tokens) const {
 
 linear_layer language_network::linear(const parameter& w, std::span<const float> values,
                                       const parameter* bias) const {
+    linear_layer l = linear(w, values, tokens_);
+    if (bias != nullptr) l.bias = of(values, *bias);
+    return l;
+}
+
+linear_layer language_network::linear(const parameter& w, std::span<const float> values,
+                                      std::size_t rows) const {
     const auto index = static_cast<std::size_t>(&w - list_.all().data());
     return {names_[index],
-            tokens_,
+            rows,
             static_cast<std::size_t>(w.shape[1]),
             static_cast<std::size_t>(w.shape[0]),
             of(values, w),
-            bias == nullptr ? nullptr : of(values, *bias)};
+            nullptr};
+}
+
+double language_network::share_of_tokens(const parameter& p) const {
+    const role what = places_[static_cast<std::size_t>(&p - list_.all().data())].what;
+    if (what < role::expert_gate) return 1;
+    return static_cast<double>(shape_.routing.used) / static_cast<double>(shape_.routing.count);
+}
+
+void language_network::mlp_forward(const layer_context& c, std::size_t block,
+                                   std::span<const float> values, float* y) {
+    block_state& b = blocks_[block];
+    const std::size_t width = shape_.width, h = shape_.hidden(), rows = rows_of_mlp();
+    float* const u = b.u.reserve(c.on, rows * h);
+    float* const g = gated() ? b.g.reserve(c.on, rows * h) : nullptr;
+    float* const to = b.h.reserve(c.on, rows * h);
+    const auto project = [&](const parameter& w, std::size_t first, std::size_t count,
+                             const float* x, float* out) {
+        const auto in = static_cast<std::size_t>(w.shape[1]);
+        const auto cols = static_cast<std::size_t>(w.shape[0]);
+        linear_forward(c, linear(w, values, count), x + first * in, out + first * cols);
+    };
+    if (!mixture()) {
+        project(at(block, role::up), 0, rows, b.m.data(), u);
+        if (gated()) project(at(block, role::gate), 0, rows, b.m.data(), g);
+        activation_forward(c, shape_.phi, rows, h, u, to, g);
+        project(at(block, role::down), 0, rows, to, y);
+        return;
+    }
+    const routing_rule& rule = shape_.routing;
+    float* const scores = b.scores.reserve(c.on, tokens_ * rule.count);
+    project(at(block, role::router), 0, tokens_, b.m.data(), scores);
+    b.choices.choose(c.on, rule, scores, tokens_);
+    float* const x = b.x.reserve(c.on, rows * width);
+    float* const out = b.y.reserve(c.on, rows * width);
+    b.choices.spread(c.on, b.m.data(), width, false, x);
+    const auto by_experts = [&](role r, const float* from, float* into) {
+        for (std::size_t e = 0; e < rule.count; ++e) {
+            const std::size_t first = b.choices.first_row(e);
+            const std::size_t count = b.choices.first_row(e + 1) - first;
+            if (count != 0) project(at(block, r, e), first, count, from, into);
+        }
+    };
+    by_experts(role::expert_up, x, u);
+    if (gated()) by_experts(role::expert_gate, x, g);
+    activation_forward(c, shape_.phi, rows, h, u, to, g);
+    by_experts(role::expert_down, to, out);
+    b.choices.collect(c.on, out, width, true, y);
+}
+
+void language_network::mlp_backward(const layer_context& c, std::size_t block,
+                                    std::span<const float> values, std::span<float> gradients,
+                                    const float* dy, float* dx) {
+    block_state& b = blocks_[block];
+    const std::size_t width = shape_.width, h = shape_.hidden(), rows = rows_of_mlp();
+    float* const dh = d_h_.reserve(c.on, rows * h);
+    float* const du = d_u_.reserve(c.on, rows * h);
+    float* const dg = gated() ? d_g_.reserve(c.on, rows * h) : nullptr;
+    const auto undo = [&](const parameter& w, std::size_t first, std::size_t count, const float* x,
+                          const float* d, float* to) {
+        const auto in = static_cast<std::size_t>(w.shape[1]);
+        const auto cols = static_cast<std::size_t>(w.shape[0]);
+        linear_backward(c, linear(w, values, count), x + first * in, d + first * cols,
+                        to + first * in, of(gradients, w), nullptr);
+    };
+    const auto undo_activation = [&] {
+        activation_backward(c, shape_.phi, rows, h, b.u.data(), dh, du,
+                            gated() ? b.g.data() : nullptr, dg);
+    };
+    if (!mixture()) {
+        float* const part = d_y_.data();
+        undo(at(block, role::down), 0, rows, b.h.data(), dy, dh);
+        undo_activation();
+        undo(at(block, role::up), 0, rows, b.m.data(), du, dx);
+        if (!gated()) return;
+        undo(at(block, role::gate), 0, rows, b.m.data(), dg, part);
+        add(c.on, dx, part, rows * width, dx);
+        return;
+    }
+    const routing_rule& rule = shape_.routing;
+    const auto by_experts = [&](role r, const float* x, const float* d, float* to) {
+        for (std::size_t e = 0; e < rule.count; ++e) {
+            const std::size_t first = b.choices.first_row(e);
+            const std::size_t count = b.choices.first_row(e + 1) - first;
+            if (count != 0) undo(at(block, r, e), first, count, x, d, to);
+        }
+    };
+    float* const d_rows = d_rows_.reserve(c.on, rows * width);
+    float* const d_in = d_in_.reserve(c.on, rows * width);
+    float* const d_part = d_part_.reserve(c.on, rows * width);
+    float* const d_scores = d_scores_.reserve(c.on, tokens_ * rule.count);
+    b.choices.spread(c.on, dy, width, false, d_rows);
+    b.choices.scores_backward(c.on, b.y.data(), d_rows, width, d_scores);
+    b.choices.spread(c.on, dy, width, true, d_rows);
+    by_experts(role::expert_down, b.h.data(), d_rows, dh);
+    undo_activation();
+    by_experts(role::expert_up, b.x.data(), du, d_in);
+    if (gated()) {
+        by_experts(role::expert_gate, b.x.data(), dg, d_part);
+        add(c.on, d_in, d_part, rows * width, d_in);
+    }
+    b.choices.collect(c.on, d_in, width, false, dx);
+    float* const part = d_y_.data();
+    undo(at(block, role::router), 0, tokens_, b.m.data(), d_scores, part);
+    add(c.on, dx, part, tokens_ * width, dx);
 }
 
 norm_layer language_network::norm(const parameter& gain, std::span<const float> values) const {
@@ -206,7 +336,7 @@ float language_network::forward(execution_context& on, const precision& how,
     seed_ = seed;
     step_ = step;
     const layer_context c = context(on, how, observer);
-    const std::size_t narrow = tokens * shape_.width, wide = tokens * shape_.hidden();
+    const std::size_t narrow = tokens * shape_.width;
     const std::size_t queries = tokens * attention_.shape().width();
     const std::size_t keys = tokens * attention_.shape().key_width();
     float* const a = a_.reserve(on, narrow);
@@ -214,9 +344,6 @@ float language_network::forward(execution_context& on, const precision& how,
     lookup_forward(on, of(values, list_.all().front()), ids_.data(), tokens, shape_.width, a);
     for (std::size_t i = 0; i < shape_.depth; ++i) {
         block_state& b = blocks_[i];
-        const auto project = [&](role r, const float* x, array& to, std::size_t count) {
-            linear_forward(c, linear(at(i, r), values), x, to.reserve(on, count));
-        };
         const auto project_heads = [&](role r, role bias, array& to, std::size_t count) {
             const parameter* const own = shape_.query_bias ? &at(i, bias) : nullptr;
             linear_forward(c, linear(at(i, r), values, own), b.n.data(), to.reserve(on, count));
@@ -238,11 +365,7 @@ float language_network::forward(execution_context& on, const precision& how,
         add(on, a, y, narrow, a);
         norm_forward(c, norm(at(i, role::mlp_norm), values), a, b.m.reserve(on, narrow),
                      b.mlp_kept);
-        project(role::up, b.m.data(), b.u, wide);
-        if (gated()) project(role::gate, b.m.data(), b.g, wide);
-        activation_forward(c, shape_.phi, tokens, shape_.hidden(), b.u.data(),
-                           b.h.reserve(on, wide), b.g.data());
-        linear_forward(c, linear(at(i, role::down), values), b.h.data(), y);
+        mlp_forward(c, i, values, y);
         add(on, a, y, narrow, a);
     }
     norm_forward(c, norm(last_norm(), values), a, last_.reserve(on, narrow), last_kept_);
@@ -257,7 +380,7 @@ void language_network::backward(execution_context& on, const precision& how,
                                 const layer_observer* observer) {
     on.run(jobs::fill{{}, 0.0f, gradients.data()}, list_.size());
     const layer_context c = context(on, how, observer);
-    const std::size_t narrow = tokens_ * shape_.width, wide = tokens_ * shape_.hidden();
+    const std::size_t narrow = tokens_ * shape_.width;
     const std::size_t queries = tokens_ * attention_.shape().width();
     const std::size_t keys = tokens_ * attention_.shape().key_width();
     float* const da = y_.reserve(on, narrow);      // gradient of the residual stream
@@ -267,9 +390,6 @@ void language_network::backward(execution_context& on, const precision& how,
     float* const d_o = d_o_.reserve(on, queries);  // and that of q or k before its norm
     float* const dk = d_k_.reserve(on, keys);
     float* const dv = d_v_.reserve(on, keys);
-    float* const dh = d_h_.reserve(on, wide);
-    float* const du = d_u_.reserve(on, wide);
-    float* const dg = gated() ? d_g_.reserve(on, wide) : nullptr;
     const auto undo = [&](const parameter& w, const float* x, const float* dy, float* to,
                           const parameter* bias = nullptr) {
         linear_backward(c, linear(w, values), x, dy, to, of(gradients, w),
@@ -284,14 +404,7 @@ void language_network::backward(execution_context& on, const precision& how,
     for (std::size_t i = shape_.depth; i-- > 0;) {
         const block_state& b = blocks_[i];
         const auto bias = [&](bool any, role r) { return any ? &at(i, r) : nullptr; };
-        undo(at(i, role::down), b.h.data(), da, dh);
-        activation_backward(c, shape_.phi, tokens_, shape_.hidden(), b.u.data(), dh, du, b.g.data(),
-                            dg);
-        undo(at(i, role::up), b.m.data(), du, dx);
-        if (gated()) {
-            undo(at(i, role::gate), b.m.data(), dg, part);
-            add(on, dx, part, narrow, dx);
-        }
+        mlp_backward(c, i, values, gradients, da, dx);
         undo_norm(at(i, role::mlp_norm), b.mlp_kept, dx, part);
         add(on, da, part, narrow, da);
         undo(at(i, role::output), b.o.data(), da, d_o, bias(shape_.output_bias, role::output_bias));

@@ -50,7 +50,7 @@ class proxy_model final : public model {
         std::vector<float> x(calibration * r.shape.width), y(x.size());
         on.kernels().normal({data_seed(), base::tensor_id("teacher.scale")}, 0, x.size(), x.data());
         teacher_->forward(on.host(), x.data(), calibration, y.data());
-        const double rms = std::sqrt(on.kernels().sum_of_squares(y.data(), y.size()) /
+        const double rms = std::sqrt(on.kernels().dot(y.data(), y.data(), y.size()) /
                                      static_cast<double>(y.size()));
         teacher_scale_ = rms > 0 ? static_cast<float>(1 / rms) : 1.0f;
     }
@@ -255,16 +255,17 @@ class text_model final : public model {
         c.parameters = net_.parameters().size();
         const std::size_t table = s.vocabulary * s.width;  // embedding or head
         c.block_parameters = c.parameters - (s.tied ? 1 : 2) * table;
-        std::size_t products = s.tied ? table : 0;  // parameters that multiply every token
+        // Parameters that multiply a token.
+        double products = s.tied ? 0 : -static_cast<double>(table);
         for (const parameter& p : net_.parameters().all()) {
-            if (p.kind == parameter_kind::weight) products += p.count;
+            if (p.kind != parameter_kind::weight) continue;
+            products += net_.share_of_tokens(p) * static_cast<double>(p.count);
         }
-        products -= table;
         const auto tokens = static_cast<double>(request_.batch);
         // Forward: two products per head. Backward: these again, and four more of the same size.
         const double attended = 7 * static_cast<double>(s.depth * s.heads_shape().width()) *
                                 static_cast<double>(s.context);
-        c.flop = 2 * tokens * (3 * static_cast<double>(products) + attended);
+        c.flop = 2 * tokens * (3 * products + attended);
         const double heads = static_cast<double>(net_.bytes_of_thread()) * threads_;
         const auto widest = static_cast<double>(std::max(s.hidden(), s.vocabulary));
         const double copies = copies_of_operands(request_, layers()) * tokens * widest;

@@ -124,6 +124,19 @@ constexpr std::array request_rows{
                 "norms of queries and keys over all heads (olmo: on, llama: off)",
                 [](run_request& r, const std::string& t) { r.qk_norm = read_word(t, switches); },
                 [](const run_request& r) { return print_word(r.qk_norm, switches); }},
+    request_key{"experts", "N", "Network", false, true,
+                "MLPs of a block, between which a router chooses for each token; 0: one MLP, for "
+                "all (0). The hidden width is that of one MLP divided by --experts-used",
+                [](run_request& r, const std::string& t) { r.experts = whole(t, 0, 1024); },
+                [](const run_request& r) { return fmt::format("{}", r.experts); }},
+    request_key{"experts-used", "K", "Network", false, true, "experts of a token (2)",
+                [](run_request& r, const std::string& t) { r.experts_used = whole(t, 1, 1024); },
+                [](const run_request& r) { return fmt::format("{}", r.experts_used); }},
+    request_key{"balance", "A", "Network", false, true,
+                "weight of the term that keeps experts evenly used: A N sum f P, of the shares of "
+                "choices f and the mean probabilities P (0.01; with --init MODEL 0)",
+                [](run_request& r, const std::string& t) { r.balance = parsed<double>(t, 0, 1e6); },
+                [](const run_request& r) { return fmt::format("{}", r.balance); }},
     request_key{"init", "FILE", "Network", true, true,
                 "safetensors with the initial parameters (layers.0.fc1.weight, ..., or "
                 "init.layers.0.fc1.weight); with --tokens a model, as mx eval reads it",
@@ -329,12 +342,19 @@ void begin_with_model(run_request& r, const std::string& init) {
     r.heads = shape.heads;
     r.key_heads = shape.key_heads;
     r.qk_norm = shape.norm_of_qk != llm::qk_norm::none;
+    r.experts = shape.routing.count;
+    r.experts_used = std::max<std::size_t>(shape.routing.used, 1);
+    r.balance = 0;
     r.batch = 0;  // until fit_schedule()
     r.rate = usual_rate;
 }
 
 language_shape language_shape_of(const run_request& r) {
-    if (!r.config.empty()) return language_shape_of(model_shape_of(r), r.context, r.init_file);
+    if (!r.config.empty()) {
+        language_shape s = language_shape_of(model_shape_of(r), r.context, r.init_file);
+        s.routing.balance = static_cast<float>(r.balance);
+        return s;
+    }
     language_shape s;
     s.width = r.shape.width;
     s.depth = r.shape.depth;
@@ -345,6 +365,10 @@ language_shape language_shape_of(const run_request& r) {
     s.norm = r.shape.norm;
     s.norm_of_qk = r.qk_norm ? llm::qk_norm::all_heads : llm::qk_norm::none;
     s.head_kept = r.model == model_kind::llama;
+    if (r.experts != 0) {
+        s.routing = {r.experts, r.experts_used, true, static_cast<float>(r.balance)};
+        s.hidden_size = (s.hidden() / r.experts_used + 31) / 32 * 32;
+    }
     return s;
 }
 
@@ -407,6 +431,9 @@ void check_language(const run_request& r) {
     }
     if (r.config.empty() && r.heads % key_heads != 0) {
         base::refuse("--key-heads {}: does not divide --heads {}", key_heads, r.heads);
+    }
+    if (r.experts != 0 && r.experts_used > r.experts) {
+        base::refuse("--experts-used {}: there are {} experts", r.experts_used, r.experts);
     }
     if (r.batch % r.context != 0) {
         base::refuse("--batch {}: is no multiple of --context {}", r.batch, r.context);

@@ -44,8 +44,10 @@ struct run_request {
     std::size_t heads = 2, key_heads = 0;  ///< key heads 0: as many as heads
     std::size_t context = 64;
     bool qk_norm = false;
-    std::string text_file;    ///< "": made_text(), or tokens_file
-    std::string tokens_file;  ///< ids, with a `config`
+    std::size_t experts = 0, experts_used = 2;  ///< of each block; no experts: one MLP
+    double balance = 0.01;                      ///< routing_rule::balance
+    std::string text_file;                      ///< "": made_text(), or tokens_file
+    std::string tokens_file;                    ///< ids, with a `config`
     /// Of the model in init_file, which is then one that mx eval reads; it replaces the other
     /// members of the network but the context. Empty: another network.
     io::config_entries config;

@@ -364,7 +364,12 @@ model_shape shape_of_gguf(config& c, const architecture& kind) {
         for (std::size_t i = 0; i < s.depth; ++i) s.windowed.push_back((i + 1) % 6 != 0);
     }
     if (kind.experts || c.extent("expert_count").value_or(0) != 0) {
-        if (!kind.experts) s.experts_renormalized = true;  // Mixtral, which is "llama" in GGUF
+        if (!kind.experts) {  // Mixtral, which is "llama" in GGUF
+            const auto own = std::ranges::find_if(architectures, [&](const architecture& a) {
+                return a.experts && a.gguf == kind.gguf;
+            });
+            if (own != architectures.end()) s.kind = &*own;
+        }
         s.experts = c.required("expert_count");
         s.experts_used = c.required("expert_used_count");
         s.hidden = c.extent("expert_feed_forward_length").value_or(s.hidden);
@@ -470,6 +475,12 @@ io::config_entries config_of(const model_shape& s) {
     add("tie_word_embeddings", s.tied);
     add("attention_bias", s.output_bias);
     add("rope_theta", s.rope_base);
+    if (s.experts != 0) {
+        add("num_local_experts", s.experts);
+        add("num_experts_per_tok", s.experts_used);
+        add("moe_intermediate_size", s.hidden);
+        add("norm_topk_prob", s.experts_renormalized);
+    }
     if (s.scaling.factor == 1) return all;
     add("rope_scaling.rope_type", s.scaling.low == 0 ? "linear" : "llama3");
     add("rope_scaling.factor", s.scaling.factor);

@@ -70,7 +70,7 @@ model_shape shape_of_config(const io::config_entries& entries, naming names,
 io::config_entries text_config_of(io::config_entries entries, const std::string& file);
 
 /// Entries of config.json that shape_of_config reads as `s`, for architectures with norms before
-/// attention and MLP, without experts, windows and frequencies of their own.
+/// attention and MLP, without windows and frequencies of their own.
 io::config_entries config_of(const model_shape& s);
 
 /// The shape of a model of llama2.c without configuration: RMSNorm with eps 1e-5, positions by

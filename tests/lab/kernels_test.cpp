@@ -189,7 +189,8 @@ std::vector<float> everything(const simd::kernels& k) {
     keep(y);
     keep_double(k.divergence(x.data(), u.data(), count, 2.0f, 0.25f, y.data()));
     keep(y);
-    keep_double(k.sum_of_squares(x.data(), count));
+    keep_double(k.dot(x.data(), x.data(), count));
+    keep_double(k.dot(x.data(), g.data(), count));
     std::vector<float> p = x, m = u, second = g;
     for (float& s : second) s = std::abs(s);
     k.adam({0.1f, 0.999f, 0.001f, 0.3f, 1e-8f, -0.01f}, g.data(), count, p.data(), m.data(),

@@ -141,9 +141,14 @@ TEST_CASE("cross-entropy and its gradient are those of its definition") {
     }
 }
 
-// The network by its parameters' names.
-double loss_of(const language_network& net, const doubles& values,
-               const std::vector<std::uint32_t>& bytes, const std::vector<std::uint32_t>& target) {
+// The network by its parameters' names, and what keeps its experts evenly used.
+struct objective {
+    double loss, balance;
+    double value() const { return loss + balance; }
+};
+objective objective_of(const language_network& net, const doubles& values,
+                       const std::vector<std::uint32_t>& bytes,
+                       const std::vector<std::uint32_t>& target) {
     const language_shape& s = net.shape();
     const std::size_t tokens = bytes.size(), d = s.width;
     const auto part = [&](const std::string& name) {
@@ -190,6 +195,7 @@ double loss_of(const language_network& net, const doubles& values,
         return a;
     };
     const doubles table = part("model.embed_tokens");
+    double balance = 0;
     doubles a;
     for (const std::uint32_t b : bytes) {
         a.insert(a.end(), table.begin() + static_cast<std::ptrdiff_t>(b * d),
@@ -205,14 +211,56 @@ double loss_of(const language_network& net, const doubles& values,
                                    times(n, part(heads + "v_proj")));
         a = plus(a, times(o, part(heads + "o_proj")));
         const doubles m = normed(a, part(layer + ".post_attention_layernorm"));
-        doubles h = times(m, part(layer + ".mlp.up_proj"));
-        const doubles gate = part(layer + ".mlp.gate_proj");
-        const doubles g = gate.empty() ? doubles() : times(m, gate);
-        for (std::size_t k = 0; k < h.size(); ++k) {
-            h[k] *= gate.empty() ? 0.5 * (1 + std::erf(h[k] / std::sqrt(2.0)))
-                                 : g[k] / (1 + std::exp(-g[k]));
+        const auto mlp = [&](const std::string& of) {
+            doubles h = times(m, part(of + ".up_proj"));
+            const doubles gate = part(of + ".gate_proj");
+            const doubles g = gate.empty() ? doubles() : times(m, gate);
+            for (std::size_t k = 0; k < h.size(); ++k) {
+                h[k] *= gate.empty() ? 0.5 * (1 + std::erf(h[k] / std::sqrt(2.0)))
+                                     : g[k] / (1 + std::exp(-g[k]));
+            }
+            return times(h, part(of + ".down_proj"));
+        };
+        const std::size_t experts = s.routing.count;
+        if (experts == 0) {
+            a = plus(a, mlp(layer + ".mlp"));
+            continue;
         }
-        a = plus(a, times(h, part(layer + ".mlp.down_proj")));
+        const doubles scores = times(m, part(layer + ".mlp.gate"));
+        std::vector<doubles> outputs;
+        for (std::size_t e = 0; e < experts; ++e) {
+            outputs.push_back(mlp(layer + ".mlp.experts." + std::to_string(e)));
+        }
+        doubles chosen(experts), mean(experts);
+        for (std::size_t t = 0; t < tokens; ++t) {
+            doubles p;
+            double all = 0, some = 0;
+            for (std::size_t e = 0; e < experts; ++e) {
+                p.push_back(std::exp(scores[t * experts + e]));
+                all += p.back();
+            }
+            for (double& x : p) x /= all;
+            const auto rank = [&](std::size_t e) {
+                return std::ranges::count_if(p, [&](double x) { return x > p[e]; });
+            };
+            for (std::size_t e = 0; e < experts; ++e) {
+                mean[e] += p[e] / static_cast<double>(tokens);
+                if (rank(e) >= static_cast<std::ptrdiff_t>(s.routing.used)) continue;
+                chosen[e] += 1 / static_cast<double>(tokens * s.routing.used);
+                some += p[e];
+            }
+            for (std::size_t e = 0; e < experts; ++e) {
+                if (rank(e) >= static_cast<std::ptrdiff_t>(s.routing.used)) continue;
+                const double weight = s.routing.renormalized ? p[e] / some : p[e];
+                for (std::size_t k = 0; k < d; ++k) {
+                    a[t * d + k] += weight * outputs[e][t * d + k];
+                }
+            }
+        }
+        for (std::size_t e = 0; e < experts; ++e) {
+            balance += static_cast<double>(s.routing.balance) * static_cast<double>(experts) *
+                       chosen[e] * mean[e];
+        }
     }
     const doubles y = times(normed(a, part("model.norm")), part("lm_head"));
     double sum = 0;
@@ -221,7 +269,7 @@ double loss_of(const language_network& net, const doubles& values,
         for (std::size_t i = 0; i < s.vocabulary; ++i) all += std::exp(y[t * s.vocabulary + i]);
         sum += std::log(all) - y[t * s.vocabulary + target[t]];
     }
-    return sum / static_cast<double>(tokens);
+    return {sum / static_cast<double>(tokens), balance};
 }
 
 TEST_CASE("gradients of whole language models are those of their definition") {
@@ -229,7 +277,10 @@ TEST_CASE("gradients of whole language models are those of their definition") {
 
     language_shape llama{8,   1, 4, 2, 3, activation::swiglu, norm_kind::rms, llm::qk_norm::none,
                          true};
-    for (const language_shape& s : {olmo, llama}) {
+    language_shape some = llama, by_one = olmo;
+    some.routing = {4, 2, true, 0.5f};
+    by_one.routing = {3, 1, false, 0};
+    for (const language_shape& s : {olmo, llama, some, by_one}) {
         language_network net(s);
         execution_context on;
         const precision how;
@@ -241,7 +292,7 @@ TEST_CASE("gradients of whole language models are those of their definition") {
         }
         const std::vector<std::uint32_t> bytes{1, 2, 1, 255, 0, 2}, target{2, 1, 9, 0, 2, 200};
         const float own = net.forward(on, how, values, bytes.data(), target.data(), 6, 0, 1);
-        const double exact = loss_of(net, wide(values), bytes, target);
+        const double exact = objective_of(net, wide(values), bytes, target).loss;
         CHECK(std::abs(static_cast<double>(own) / exact - 1) < 1e-6);
         std::vector<float> gradients(values.size());
         net.backward(on, how, values, gradients);
@@ -254,9 +305,10 @@ TEST_CASE("gradients of whole language models are those of their definition") {
                 const std::size_t at = p.first + i;
                 const double middle = v[at];
                 v[at] = middle + 1e-5;
-                const double above = loss_of(net, v, bytes, target);
+                const double above = objective_of(net, v, bytes, target).value();
                 v[at] = middle - 1e-5;
-                const double slope = (above - loss_of(net, v, bytes, target)) / 2e-5;
+                const double below = objective_of(net, v, bytes, target).value();
+                const double slope = (above - below) / 2e-5;
                 v[at] = middle;
                 difference += std::pow(static_cast<double>(gradients[at]) - slope, 2);
                 norm += slope * slope;
@@ -310,8 +362,10 @@ TEST_CASE("language models begin as they say") {
     CHECK(gains == 2 * 4 + 1);
 }
 
-run_request little(const char* model, const std::string& settings) {
-    run_request r = request_for(model, "tiny");
+// "experts": Llama with five, of which each token takes two.
+run_request little(const std::string& model, const std::string& settings) {
+    run_request r = request_for(model == "experts" ? "llama" : model, "tiny");
+    if (model == "experts") r.experts = 5;
     r.shape.width = 24;  // no multiple of a block
     r.shape.depth = 2;
     r.heads = 4;
@@ -338,7 +392,7 @@ bool alike(const training& a, const training& b) {
 }
 
 TEST_CASE("threads and instruction sets do not show in a language model") {
-    for (const char* model : {"olmo", "llama"}) {
+    for (const char* model : {"olmo", "llama", "experts"}) {
         run_request r = little(model, "all=mxfp8 dy=mxfp4:round=stochastic ln=bf16");
         r.steps = 2;
         r.cosine_steps = 0;

@@ -170,7 +170,7 @@ std::vector<training_case> training_cases() {
             "divergent", [](run_request& r) { r.rate = 1e30; }, settings);
         all.back().r.steps = 6;
     }
-    for (const char* model : {"olmo", "llama", "llama with shared keys"}) {
+    for (const char* model : {"olmo", "llama", "llama with shared keys", "llama with experts"}) {
         const std::string name(model);
         lab::run_request r = lab::request_for(name.substr(0, name.find(' ')), "tiny");
         r.shape.width = 32;
@@ -178,7 +178,8 @@ std::vector<training_case> training_cases() {
         r.context = 8;
         r.batch = 16;
         r.steps = 2;
-        if (name.find(' ') != name.npos) r.heads = 4, r.key_heads = 2;
+        if (name.ends_with("keys")) r.heads = 4, r.key_heads = 2;
+        if (name.ends_with("experts")) r.shape.width = 36, r.experts = 5;
         r.settings = lab::parse_settings("all=mxfp8");
         lab::fit_schedule(r);
         all.push_back({model, r});

@@ -169,7 +169,7 @@ struct block_kernels {
     MX_FUNCTION(rope_back)
     MX_FUNCTION(adam)
     MX_FUNCTION(sgd)
-    MX_FUNCTION(sum_of_squares)
+    MX_FUNCTION(dot)
     MX_FUNCTION(fill)
     MX_FUNCTION(scale)
     MX_FUNCTION(add_scaled)

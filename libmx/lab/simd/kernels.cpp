@@ -37,7 +37,7 @@
     double cross_entropy(const float*, std::size_t, std::size_t, float, float*);                  \
     void adam(const adam_step&, const float*, std::size_t, float*, float*, float*);               \
     void sgd(float, const float*, std::size_t, float*);                                           \
-    double sum_of_squares(const float*, std::size_t);                                             \
+    double dot(const float*, const float*, std::size_t);                                          \
     void normal(const base::random_key&, std::uint64_t, std::size_t, float*);                     \
     void fill(float, std::size_t, float*);                                                        \
     void scale(float, std::size_t, float*);                                                       \
@@ -46,13 +46,12 @@
     void rope_back(const float*, const float*, std::size_t, const float*, float*);                \
     void transpose(const float*, std::size_t, std::size_t, std::size_t, std::size_t, float*);     \
     constexpr kernels table{                                                                      \
-        name,           rows,          columns,       product,       product_float64,             \
-        round,          exp,           log,           erf,           tanh,                        \
-        activate,       activate_back, stepwise_gelu, add,           add_bias,                    \
-        norm,           norm_back,     column_sums,   squared_error, divergence,                  \
-        softmax,        softmax_back,  cross_entropy, adam,          sgd,                         \
-        sum_of_squares, fill,          scale,         add_scaled,    rope,                        \
-        rope_back,      transpose,     normal};                                                   \
+        name,          rows,       columns,  product,      product_float64, round,                \
+        exp,           log,        erf,      tanh,         activate,        activate_back,        \
+        stepwise_gelu, add,        add_bias, norm,         norm_back,       column_sums,          \
+        squared_error, divergence, softmax,  softmax_back, cross_entropy,   adam,                 \
+        sgd,           dot,        fill,     scale,        add_scaled,      rope,                 \
+        rope_back,     transpose,  normal};                                                       \
     }
 
 namespace mx::lab::simd {

@@ -127,7 +127,8 @@ struct kernels {
     /// p = fma(-rate, g, p).
     void (*sgd)(float rate, const float* g, std::size_t count, float* p);
 
-    double (*sum_of_squares)(const float* x, std::size_t count);
+    /// Summed in float64, in lanes.
+    double (*dot)(const float* x, const float* y, std::size_t count);
     /// x = value; x = x * by; y = y + by * x, both rounded.
     void (*fill)(float value, std::size_t count, float* x);
     void (*scale)(float by, std::size_t count, float* x);

@@ -38,10 +38,11 @@ double exponential(double x) { return exp_double(x); }
 double logarithm(double x) { return log_double(x); }
 
 constinit const kernels scalar_kernels{
-    "scalar",     rows,          columns,   product,     product_float64, round,         exp,
-    log,          erf,           tanh,      activate,    activate_back,   stepwise_gelu, add,
-    add_bias,     norm,          norm_back, column_sums, squared_error,   divergence,    softmax,
-    softmax_back, cross_entropy, adam,      sgd,         sum_of_squares,  fill,          scale,
-    add_scaled,   rope,          rope_back, transpose,   normal};
+    "scalar",      rows,       columns,  product,      product_float64, round,
+    exp,           log,        erf,      tanh,         activate,        activate_back,
+    stepwise_gelu, add,        add_bias, norm,         norm_back,       column_sums,
+    squared_error, divergence, softmax,  softmax_back, cross_entropy,   adam,
+    sgd,           dot,        fill,     scale,        add_scaled,      rope,
+    rope_back,     transpose,  normal};
 
 }  // namespace mx::lab::simd
