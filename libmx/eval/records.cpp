@@ -270,6 +270,8 @@ constexpr std::array head_members{
     declared<base_row>{"model", "string", "", [](const base_row& r) { return r.of.model; }},
     declared<base_row>{"architecture", "string", "",
                        [](const base_row& r) { return r.of.architecture; }},
+    declared<base_row>{"experts", "count?", "of a block, if it has any",
+                       [](const base_row& r) { return r.of.experts; }},
     declared<base_row>{"parameters", "count", "",
                        [](const base_row& r) { return r.of.parameters; }},
     declared<base_row>{"text", "string", "where the tokens are from",

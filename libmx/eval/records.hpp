@@ -79,9 +79,10 @@ struct sensitivity_result {
 /// Everything that a document says.
 struct findings {
     std::string model, architecture, precision, text;
-    std::string source;                 ///< of the tokens: tokens, text or sample, as the options
-    std::optional<std::uint64_t> seed;  ///< of a sample
-    std::vector<std::string> left_out;  ///< of the file (model_weights)
+    std::optional<std::size_t> experts;  ///< of a block
+    std::string source;                  ///< of the tokens: tokens, text or sample, as the options
+    std::optional<std::uint64_t> seed;   ///< of a sample
+    std::vector<std::string> left_out;   ///< of the file (model_weights)
     std::size_t tokens = 0, context = 0, stride = 0, parameters = 0;
     double stored_bits = 0;  ///< a weight, as the file stores the model
     std::vector<arm_description> arms;

@@ -318,6 +318,7 @@ findings run(const run_request& q, lab::execution_context& on) {
     }
     f.model = q.model;
     f.architecture = std::string(model.shape().kind->name);
+    if (model.shape().experts != 0) f.experts = model.shape().experts;
     f.precision = q.in == arithmetic::float64 ? "float64" : "float32";
     f.left_out = model.left_out();
     f.tokens = r.tokens.size();

@@ -52,7 +52,7 @@ class scratch_folder {
 struct curve {
     std::vector<float> losses;
     std::optional<double> held_out;  // where some of a text is
-    lab::lifetime life;
+    lifetime life;
     bool ends_high = false;
 };
 
@@ -173,7 +173,7 @@ void laboratory::find_gap(finding& f, std::size_t run, std::size_t baseline) con
     }
     f.runs = plan_.seeds.size();
     if (!losses.empty()) f.loss = base::estimate_of(losses).mean;
-    f.gap = lab::gap_of(gaps);
+    f.gap = gap_of(gaps);
     if (f.gap) f.gap_share = f.gap->mean / base::estimate_of(before).mean;
 }
 
@@ -196,7 +196,7 @@ void laboratory::find_extra(finding& f, std::size_t run, std::size_t baseline) c
         ++f.reached;
         extra.push_back(static_cast<double>(*reached) / static_cast<double>(*before) - 1);
     }
-    if (extra.size() == pairs) f.extra = lab::gap_of(extra);
+    if (extra.size() == pairs) f.extra = gap_of(extra);
 }
 
 finding laboratory::finding_of(const configuration& c, bool is_baseline) const {
@@ -289,7 +289,7 @@ void adjust(std::vector<Compared>& all, const Of& of) {
     for (const Compared& one : all) {
         if (const auto& g = of(one)) p.push_back(g->p);
     }
-    const std::vector<double> adjusted = lab::holm(p);
+    const std::vector<double> adjusted = holm(p);
     std::size_t at = 0;
     for (Compared& one : all) {
         if (of(one)) one.adjusted_p = adjusted[at++];
@@ -305,7 +305,7 @@ pairing beside(const finding& f, const finding& other) {
     p.group = f.of.group;
     p.name = f.of.name;
     p.other = other.of.name;
-    p.gap = lab::gap_of(differences);
+    p.gap = gap_of(differences);
     p.drawn = f.drawn() && !other.drawn();
     if (f.error && other.error && other.error->rmse_over_rms > 0) {
         p.error_ratio = f.error->rmse_over_rms / other.error->rmse_over_rms;
@@ -385,7 +385,7 @@ findings laboratory::carry_out() {
 
 }  // namespace
 
-const std::optional<lab::paired_gap>& finding::measured() const { return extra ? extra : gap; }
+const std::optional<paired_gap>& finding::measured() const { return extra ? extra : gap; }
 
 bool finding::significant() const { return adjusted_p && *adjusted_p < significance; }
 

@@ -15,7 +15,7 @@
 #include "libmx/experiments/budget.hpp"
 #include "libmx/experiments/operand_error.hpp"
 #include "libmx/experiments/study.hpp"
-#include "libmx/lab/survival.hpp"
+#include "libmx/experiments/survival.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::experiments {
@@ -54,17 +54,17 @@ struct finding {
     std::optional<double> loss;  ///< mean over its stable runs
     /// Gaps to the baseline of the same seed, both stable; by seed, none where one is not.
     std::vector<std::optional<double>> gaps;
-    std::optional<lab::paired_gap> gap;
+    std::optional<paired_gap> gap;
     std::optional<double> gap_share;  ///< of the baseline's loss
     /// yardstick::steps: how many seeds' runs reach the loss, and the extra steps they take, as a
     /// share; an interval only where all do.
     std::size_t reached = 0;
-    std::optional<lab::paired_gap> extra;
+    std::optional<paired_gap> extra;
     std::optional<operand_error> error;
     /// Of what is measured, adjusted by Holm's method for the configurations of the study.
     std::optional<double> adjusted_p = {};
-    const std::optional<lab::paired_gap>& measured() const;  ///< extra, or else gap
-    bool significant() const;                                ///< by adjusted_p, at `significance`
+    const std::optional<paired_gap>& measured() const;  ///< extra, or else gap
+    bool significant() const;                           ///< by adjusted_p, at `significance`
     bool drawn() const;  ///< whether its varied recipe rounds stochastically
 };
 
@@ -80,7 +80,7 @@ struct correlation {
 struct pairing {
     std::string group, name, other;
     std::optional<double> error_ratio, gain, other_gain;  ///< of those whose errors are measured
-    std::optional<lab::paired_gap> gap;                   ///< its loss less the other's
+    std::optional<paired_gap> gap;                        ///< its loss less the other's
     bool drawn = false;  ///< whether its varied recipe rounds stochastically and the other does not
     /// Adjusted for the twins of the study; pairs that were searched for have none.
     std::optional<double> adjusted_p = {};

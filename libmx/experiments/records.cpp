@@ -25,9 +25,9 @@ report::value part_of(const std::optional<T>& x) {
     return x ? report::finite_or_null((*x).*Field) : report::value();
 }
 
-constexpr auto mean = part_of<&lab::paired_gap::mean, lab::paired_gap>;
-constexpr auto low = part_of<&lab::paired_gap::low, lab::paired_gap>;
-constexpr auto high = part_of<&lab::paired_gap::high, lab::paired_gap>;
+constexpr auto mean = part_of<&paired_gap::mean, paired_gap>;
+constexpr auto low = part_of<&paired_gap::low, paired_gap>;
+constexpr auto high = part_of<&paired_gap::high, paired_gap>;
 constexpr auto least = part_of<&interval::low, interval>;
 constexpr auto most = part_of<&interval::high, interval>;
 
@@ -241,7 +241,7 @@ void describe_gaps(const study_plan& plan, const findings& f, std::vector<std::s
     const auto width = usual_width(f);
     const std::string what = steps ? "extra steps" : "loss";
     if (width) {
-        const double detected = *width * lab::detectable_gap(plan.seeds.size());
+        const double detected = *width * detectable_gap(plan.seeds.size());
         to.push_back(fmt::format(
             "{} seeds detect a difference in {} of about {} with 80 % power (one comparison; "
             "simulated, from the median interval); they show nothing about smaller ones, or "

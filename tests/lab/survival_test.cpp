@@ -2,10 +2,10 @@
 #include <cmath>
 #include <vector>
 
-#include "libmx/lab/survival.hpp"
+#include "libmx/experiments/survival.hpp"
 #include "tests/catch.hpp"
 
-namespace mx::lab {
+namespace mx::experiments {
 namespace {
 
 // Remission times of Freireich et al. (1963), a textbook example: 21 patients under 6-MP, 21 under
@@ -80,4 +80,4 @@ TEST_CASE("80 % power takes more than the half width of an interval") {
 }
 
 }  // namespace
-}  // namespace mx::lab
+}  // namespace mx::experiments

@@ -13,10 +13,10 @@
 #include "apps/mx/options.hpp"
 #include "libmx/analysis/results_input.hpp"
 #include "libmx/base/parsed.hpp"
+#include "libmx/experiments/survival.hpp"
 #include "libmx/lab/curves.hpp"
 #include "libmx/lab/probe.hpp"
 #include "libmx/lab/run_folder.hpp"
-#include "libmx/lab/survival.hpp"
 #include "libmx/lab/tensor_file.hpp"
 #include "libmx/pages/views/document_parts.hpp"
 #include "libmx/report/members.hpp"
@@ -45,7 +45,7 @@ struct loaded_run {
     std::vector<float> losses;
     std::vector<std::uint64_t> interventions;
     report::list probes;  // with their steps and losses
-    lab::lifetime life;
+    experiments::lifetime life;
     std::optional<std::uint64_t> jump, excess;
     std::optional<double> rise;  // at the end, over the least loss
     bool ends_high = false, by_jump = false;
@@ -68,8 +68,8 @@ struct loaded_run {
 struct run_group {
     std::string name;
     std::vector<const loaded_run*> runs;
-    std::vector<lab::lifetime> lives() const {
-        std::vector<lab::lifetime> all;
+    std::vector<experiments::lifetime> lives() const {
+        std::vector<experiments::lifetime> all;
         for (const loaded_run* r : runs) all.push_back(r->life);
         return all;
     }
@@ -275,7 +275,7 @@ std::vector<double> differences_of(const run_group& g, const run_group& first) {
 }
 
 struct curve_point {
-    const lab::survival_point& of;
+    const experiments::survival_point& of;
     bool copies;
 };
 constexpr std::array curve_point_members = std::to_array<report::declared<curve_point>>({
@@ -287,8 +287,8 @@ constexpr std::array curve_point_members = std::to_array<report::declared<curve_
     {"high", "share?", "", [](auto& p) { return p.copies ? undefined() : real(p.of.high); }},
 });
 
-std::size_t unstable_in(const std::vector<lab::lifetime>& all) {
-    return static_cast<std::size_t>(std::ranges::count_if(all, &lab::lifetime::unstable));
+std::size_t unstable_in(const std::vector<experiments::lifetime>& all) {
+    return static_cast<std::size_t>(std::ranges::count_if(all, &experiments::lifetime::unstable));
 }
 
 // A group beside the first one; `comparisons` are made in all.
@@ -296,13 +296,14 @@ struct compared_group {
     const run_group& g;
     const run_group& first;
     std::size_t comparisons;
-    std::vector<lab::lifetime> lives = g.lives(), of_first = first.lives();
-    std::vector<lab::survival_point> curve = lab::survival_of(lives);
+    std::vector<experiments::lifetime> lives = g.lives(), of_first = first.lives();
+    std::vector<experiments::survival_point> curve = experiments::survival_of(lives);
     bool copies = g.has_copies();
     bool comparable = &g != &first && !copies && !first.has_copies();
-    std::optional<lab::rank_test> test = comparable ? lab::log_rank(of_first, lives) : std::nullopt;
+    std::optional<experiments::rank_test> test =
+        comparable ? experiments::log_rank(of_first, lives) : std::nullopt;
     std::vector<double> differences = differences_of(g, first);
-    std::optional<lab::paired_gap> gap = lab::gap_of(differences);
+    std::optional<experiments::paired_gap> gap = experiments::gap_of(differences);
     std::optional<double> adjusted = {};  // of the test, by add_adjusted()
 
     template <typename Has>
@@ -333,7 +334,7 @@ constexpr std::array group_members = std::to_array<report::declared<compared_gro
     {"detectable", "count?",
      "unstable runs of this group from which 80 % of tests find a difference; null if none",
      [](auto& c) {
-         return c.comparable ? lab::detectable(unstable_in(c.of_first), c.of_first.size(),
+         return c.comparable ? experiments::detectable(unstable_in(c.of_first), c.of_first.size(),
                                                c.lives.size(),
                                                0.05 / static_cast<double>(c.comparisons))
                              : std::nullopt;
@@ -347,7 +348,7 @@ constexpr std::array group_members = std::to_array<report::declared<compared_gro
     {"gap_high", "number?", "", [](auto& c) { return c.gap ? real(c.gap->high) : undefined(); }},
     {"survival_curve", "[#point]", "",
      [](auto& c) {
-         return to_list(c.curve, [&](const lab::survival_point& p) {
+         return to_list(c.curve, [&](const experiments::survival_point& p) {
              return report::written(curve_point_members, {p, c.copies});
          });
      }},
@@ -361,7 +362,7 @@ void add_adjusted(std::vector<compared_group>& groups) {
     for (const compared_group& c : groups) {
         if (c.test) p.push_back(c.test->p);
     }
-    const std::vector<double> adjusted = lab::holm(p);
+    const std::vector<double> adjusted = experiments::holm(p);
     std::size_t at = 0;
     for (compared_group& c : groups) {
         if (c.test) c.adjusted = adjusted[at++];
@@ -467,7 +468,7 @@ std::string verdict_of(const record& r, const run_group& g, const run_group& fir
     }
     const auto p = number("log_rank_p_adjusted");
     if (p) {
-        const double before = lab::survival_of(first.lives()).back().share;
+        const double before = experiments::survival_of(first.lives()).back().share;
         text += fmt::format(
             "; {} under {}, {} (log-rank p = {:.2g}{})",
             *number("survival") == before  ? "the same share as"

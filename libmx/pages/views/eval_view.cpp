@@ -295,6 +295,11 @@ section predictions_of_evaluation(const document_parts& d) {
                      report::value_of(*p, "only_kld"));
         }
     }
+    if (!all.empty() && report::number_of(d.head, "experts")) {
+        s.notes.push_back(
+            "Predictions hold the choices of experts fixed. Where errors change them, a part costs "
+            "more: measure parts before a router with --by evaluation.");
+    }
     const std::vector<record> ranks = records_in(d.tail, "rank_correlations");
     if (ranks.empty()) s.columns.pop_back();
     for (const record& r : ranks) {

@@ -134,15 +134,17 @@ TEST_CASE("probabilities of attention are shown by head, and are those of the to
 }
 
 TEST_CASE("the gradient predicts the divergences of small errors") {
-    const model_weights model(vectors_of("llama"));
+    const std::string name = GENERATE("llama", "qwen3moe", "mixtral");
+    CAPTURE(name);
+    const model_weights model(vectors_of(name));
     lab::execution_context on(1);
-    const evaluation_request r = windows_of_vectors("llama", 40);
+    const evaluation_request r = windows_of_vectors(name, 40);
     arm how;
     how.settings = settings_of_recipe("mxfp8");
     how.how = lab::precision_of(how.settings, layers_of(model));
     std::vector<arm> alone;
     for (const model_part& p : parts_of(model, level::layer, how)) alone.push_back(only(how, {&p}));
-    REQUIRE(alone.size() == 14);
+    REQUIRE(alone.size() == 14);  // experts of a layer are one part
     const std::vector<double> predicted = predicted_divergences(model, on, alone, r);
     const evaluation direct = evaluate(model, on, alone, r);
     std::vector<double> measured;
@@ -155,7 +157,8 @@ TEST_CASE("the gradient predicts the divergences of small errors") {
         sum_measured += measured[i];
     }
     CHECK(base::spearman(predicted, measured).value_or(0) > 0.6);
-    CHECK(sum_predicted > sum_measured / 2);
+    // Experts: choices that errors change are not predicted.
+    CHECK(sum_predicted > sum_measured / (name == "llama" ? 2 : 5));
     CHECK(sum_predicted < sum_measured * 2);
     // Everything is the sum of its parts.
     const double whole = predicted_divergences(model, on, {how}, r).front();

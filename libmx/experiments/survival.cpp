@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/lab/survival.hpp"
+#include "libmx/experiments/survival.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "libmx/base/random.hpp"
 #include "libmx/base/student.hpp"
 
-namespace mx::lab {
+namespace mx::experiments {
 namespace {
 
 constexpr double normal_975 = 1.959963984540054;
@@ -198,4 +198,4 @@ std::vector<double> holm(std::span<const double> p) {
     return adjusted;
 }
 
-}  // namespace mx::lab
+}  // namespace mx::experiments

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace mx::lab {
+namespace mx::experiments {
 
 /// A run: the step at which it became unstable, or the last observed step.
 struct lifetime {
@@ -57,4 +57,4 @@ double detectable_gap(std::size_t pairs);
 /// at 5 % within the family if its value is below 0.05.
 std::vector<double> holm(std::span<const double> p);
 
-}  // namespace mx::lab
+}  // namespace mx::experiments
