@@ -104,7 +104,7 @@ void dequantize(const block_params& p, float scale, std::uint16_t offset,
         for (std::size_t i = 0; i < codes.size(); ++i) values[i] = by.value<T>(codes[i]);
         return;
     }
-    const fractional_decoder by(p, scale);
+    const float_scale_decoder by(p, scale);
     const auto value = [&](std::uint8_t code) { return static_cast<T>(by.decode_unrounded(code)); };
     std::ranges::transform(codes, values.begin(), value);
 }

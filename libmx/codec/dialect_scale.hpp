@@ -138,10 +138,10 @@ MX_HD inline chosen_scale dialect_scale(const block_params& p, std::uint32_t ama
     if (by.id == dialect_id::ocp) {
         return code_of(scale::scale_code(p.step, amax, draw));
     }
-    const bool float_scale = by.storage.value == scale_storage::float32;
+    const bool in_float32 = by.storage.value == scale_storage::float32;
     if (amax > base::f32_infinity) {
         if (by.nan.value == nan_amax::zero) return code_of(0, true);
-        return {float_scale ? -1 : format::e8m0_nan, base::quiet_nan(), false};
+        return {in_float32 ? -1 : format::e8m0_nan, base::quiet_nan(), false};
     }
     if (amax == base::f32_infinity) {
         switch (by.inf.value) {
@@ -179,7 +179,7 @@ MX_HD inline chosen_scale dialect_scale(const block_params& p, std::uint32_t ama
         }
     }
     const int exponent = dialect_exponent(p, amax, draw);
-    if (float_scale) {
+    if (in_float32) {
         if (p.dialect_rule.even) {
             return {-1, base::exact_pow2f(std::clamp(exponent, -127, 127)), false};
         }

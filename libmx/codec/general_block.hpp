@@ -18,7 +18,7 @@
 #include "libmx/codec/convert_element.hpp"
 #include "libmx/codec/dialect_scale.hpp"
 #include "libmx/codec/element_tally.hpp"
-#include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/float_scale.hpp"
 #include "libmx/codec/search_scale.hpp"
 #include "libmx/scale/misrounded_log2.hpp"
 
@@ -253,7 +253,7 @@ struct power_scales {
 /// block and tensor scale, decides overflow and clamping, and d = S * q is exact: at most 40 bits.
 /// A zero scale makes every element a zero of its sign; non-zero ones count as underflow.
 struct number_scales {
-    using scale = fractional_scale;
+    using scale = float_scale;
     static constexpr bool selects = true;
 
     MX_HD static scale first_scale(const block_params& p, const magnitude_survey& seen,
@@ -265,7 +265,7 @@ struct number_scales {
         return p.searches && amax != 0 && p.tensor.decode > 0 && !base::is_nan(s.value);
     }
     MX_HD static scale of_code(const block_params& p, int code) {
-        return fractional_steps::coded(p, static_cast<std::uint8_t>(code));
+        return float_scale_steps::coded(p, static_cast<std::uint8_t>(code));
     }
     MX_HD static void write(const scale& s, block::block_stats& out) {
         out.scale = s.value;
@@ -291,7 +291,7 @@ struct number_scales {
                 out.returned = keeps_ && !finite ? x : decoder_.decode(out.code);
                 return out;
             }
-            const fractional_encoder::element e = encoder_.encode(x, draw);
+            const float_scale_encoder::element e = encoder_.encode(x, draw);
             out.counts = true;
             out.exact = e.exact;
             out.code = e.code;
@@ -303,8 +303,8 @@ struct number_scales {
         }
 
       private:
-        fractional_encoder encoder_;
-        fractional_decoder decoder_;
+        float_scale_encoder encoder_;
+        float_scale_decoder decoder_;
         std::uint8_t poisoned_code_;
         bool poisoned_, foreign_, keeps_, returns_;
     };
@@ -315,7 +315,7 @@ struct number_scales {
 // strictly smaller by the measure `p.select`. Errors d - x are exact, and so is the comparison of
 // their sums; under dialect te both follow its float32 arithmetic.
 
-namespace fractional_steps {
+namespace float_scale_steps {
 
 /// The maximum under the second scale.
 inline constexpr float four = 4.0f;
@@ -368,8 +368,8 @@ MX_HD inline std::uint32_t te_cols(std::uint32_t size, std::uint32_t cols) {
 
 /// The error of an element as the reference quantizer of dialect te computes it, in float32; errors
 /// are added up in the order of the elements of a row, and over the rows of a tile in a tree.
-MX_HD inline float te_error(const block_params& p, const fractional_encoder& encoder,
-                            const fractional_scale& scale, float x) {
+MX_HD inline float te_error(const block_params& p, const float_scale_encoder& encoder,
+                            const float_scale& scale, float x) {
     const float product = p.value[encoder.special_code(x)] * scale.value;
     const float d = p.candidates == candidate_kind::fp16
                         ? product - x * p.tensor.stored
@@ -377,7 +377,7 @@ MX_HD inline float te_error(const block_params& p, const fractional_encoder& enc
     return p.select == four_over_six::mse ? d * d : std::abs(d);
 }
 
-}  // namespace fractional_steps
+}  // namespace float_scale_steps
 
 // The reference.
 
@@ -389,11 +389,11 @@ inline std::uint32_t draw_of(const block_params& p, const block_place& place,
 }
 
 /// Four-over-six of one block.
-inline fractional_scale select_scale(const block_params& p, std::span<const float> x,
-                                     const block_place& place, const fractional_scale& six,
-                                     const fractional_scale& four) {
-    using namespace fractional_steps;
-    const fractional_encoder by_six(p, six), by_four(p, four);
+inline float_scale select_scale(const block_params& p, std::span<const float> x,
+                                const block_place& place, const float_scale& six,
+                                const float_scale& four) {
+    using namespace float_scale_steps;
+    const float_scale_encoder by_six(p, six), by_four(p, four);
     if (p.by->two_level.value == two_level_kind::te) {
         const auto cols =
             te_cols(static_cast<std::uint32_t>(x.size()), static_cast<std::uint32_t>(place.cols));
@@ -443,8 +443,8 @@ block::block_stats quantize_under(const block_params& p, std::span<const float> 
     auto scale = Family::first_scale(p, seen, place.tensor_id, place.first, out);
     if constexpr (Family::selects) {
         if (p.select != four_over_six::none && !base::is_nan(scale.value)) {
-            scale =
-                select_scale(p, x, place, scale, choose_scale(p, out.amax, fractional_steps::four));
+            scale = select_scale(p, x, place, scale,
+                                 choose_scale(p, out.amax, float_scale_steps::four));
         }
     }
     if (Family::is_searched(p, out.amax, scale)) {

@@ -7,7 +7,7 @@
 
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/dialect_scale.hpp"
-#include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/float_scale.hpp"
 #include "libmx/codec/plain_block.hpp"
 #include "libmx/codec/simd/values.hpp"
 #include "libmx/format/decode.hpp"
@@ -40,10 +40,10 @@ std::byte* quantizer::reserve_values(std::size_t /*which*/, std::size_t /*bytes*
 float scale_of_block(const block_params& p, const block_results& d, std::size_t block) {
     const format::scale_format& f = *p.scale_format;
     if (f.is_number()) {
-        // See fractional_steps::coded.
+        // See float_scale_steps::coded.
         const float value = numbers_of(f)[d.scale_code[block]];
         const bool quark = p.by->two_level.value == two_level_kind::quark;
-        return value == 0 && quark ? fractional_steps::coded(p, 0).value : value;
+        return value == 0 && quark ? float_scale_steps::coded(p, 0).value : value;
     }
     // A scale without a code follows from the rule's input.
     if (!f.power_of_two()) return choose_scale(p, d.amax[block], p.largest).value;

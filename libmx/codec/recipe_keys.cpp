@@ -500,7 +500,7 @@ void check_dialect(const recipe& r) {
 
 // Formats with scales that are not powers of two have no offsets, and dialects support one element
 // each.
-void check_fractional(const recipe& r) {
+void check_float_scale(const recipe& r) {
     if (r.offset != offset_kind::none && !r.scale_format->power_of_two()) {
         fail(fmt::format("offset=fp16: only with e8m0 scales; this recipe has {} scales",
                          r.scale_format->name));
@@ -583,7 +583,7 @@ void normalize(recipe& r) {
         normalize_axis(r);
         normalize_outer(r);
         check_dialect(r);
-        check_fractional(r);
+        check_float_scale(r);
     }
     const bool random = r.round == format::rounding::stochastic || scale::is_random(*r.rule);
     if (!random) {

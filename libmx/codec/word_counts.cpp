@@ -11,7 +11,7 @@
 #include "libmx/base/parallel.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/dialect_scale.hpp"
-#include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/float_scale.hpp"
 #include "libmx/codec/general_block.hpp"
 
 namespace mx::codec {
@@ -56,7 +56,7 @@ scale_facts facts_of_power(const block_params& p, std::uint32_t amax) {
 }
 
 scale_facts facts_of_number(const block_params& p, std::uint32_t amax) {
-    const fractional_scale s = choose_scale(p, amax, p.largest);
+    const float_scale s = choose_scale(p, amax, p.largest);
     // ggml takes the nearest value by float32 distance; far beyond the largest value all distances
     // are equal.
     const bool far = p.by->two_level.value == two_level_kind::ggml && s.value > 0 &&
@@ -69,7 +69,7 @@ scale_facts facts_of(const block_params& p, float largest) {
     return p.scale_format->power_of_two() ? facts_of_power(p, amax) : facts_of_number(p, amax);
 }
 
-// S as in fractional_encoder.
+// S as in float_scale_encoder.
 double exact_scale_of(const block_params& p, float scale) {
     if (p.scale_format->power_of_two()) return static_cast<double>(scale);
     const scale_product s = product_of(p, scale);

@@ -37,12 +37,12 @@ outcome under_power(const recipe& r, const value_list& list, float x, std::size_
 }
 
 outcome under_fraction(const recipe& r, const value_list& list, float x, std::size_t i,
-                       const fractional_scale& s, const block_context& context) {
+                       const float_scale& s, const block_context& context) {
     const std::uint32_t draw = context.draws.empty() ? 0u : context.draws[i];
     const element e = convert(r, list, x, s, draw);
     const float value = value_of(r, s, e.q);
     // compressed-tensors has a single float32 scale instead of two.
-    const bool one = r.by != nullptr && r.by->fractional == convention::compressed_tensors;
+    const bool one = r.by != nullptr && r.by->float_scale == convention::compressed_tensors;
     return one ? outcome{e, value, s.factor, 1} : outcome{e, value, s.block, s.tensor};
 }
 
@@ -153,8 +153,8 @@ quantized_block quantize_dialect_block(const recipe& r, const value_list& list,
     const block_maximum m = look_at(x, out);
     out.amax = m.amax;
 
-    const bool fraction = is_fractional(r);
-    fractional_scale s{};
+    const bool fraction = has_float_scale(r);
+    float_scale s{};
     block_scale power{};
     if (fraction) {
         s = scale_of(r, list, x, context.draws);
@@ -214,7 +214,7 @@ quantized_block quantize_block(const recipe& r, const value_list& list, std::spa
 quantized_block quantize_block_in(const recipe& r, const value_list& list, std::span<const float> x,
                                   const block_context& context) {
     const bool ocp = r.by == nullptr || r.by->name == "ocp";
-    if (!ocp || is_fractional(r)) return quantize_dialect_block(r, list, x, context);
+    if (!ocp || has_float_scale(r)) return quantize_dialect_block(r, list, x, context);
     const std::span<const std::uint32_t> draws = context.draws;
     quantized_block out;
     out.coded.assign(x.size(), true);

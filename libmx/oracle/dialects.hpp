@@ -38,7 +38,7 @@ struct element {
     float q;
 };
 
-/// How scales that are not powers of two are computed (fractional.cpp).
+/// How scales that are not powers of two are computed (float_scales.cpp).
 enum class convention : std::uint8_t {
     exact,
     torchao,
@@ -63,7 +63,7 @@ struct dialect {
                        std::uint32_t draw);
     /// The E8M0 code of |x|; null if the dialect has no such conversion.
     int (*to_e8m0)(float x, bool toward_zero, bool saturate);
-    convention fractional = convention::exact;
+    convention float_scale = convention::exact;
     bool e4m3_reaches_480 = false;  ///< the NaN code of E4M3 is the number 480
 };
 
@@ -205,10 +205,10 @@ int searched_code(const recipe& r, const value_list& list, std::span<const float
 // definition, exact quotients rounded once.
 
 /// Whether the rule of `r` gives such scales.
-bool is_fractional(const recipe& r);
+bool has_float_scale(const recipe& r);
 
 /// A scale S = block * tensor; `block` is NaN for a NaN block.
-struct fractional_scale {
+struct float_scale {
     int code;  ///< of UE4M3; -1 for float32
     float block;
     float tensor;  ///< 1 where there is none
@@ -216,14 +216,14 @@ struct fractional_scale {
 };
 
 /// The scale of the block `x`; under four-over-six, the better of two.
-fractional_scale scale_of(const recipe& r, const value_list& list, std::span<const float> x,
-                          std::span<const std::uint32_t> draws);
+float_scale scale_of(const recipe& r, const value_list& list, std::span<const float> x,
+                     std::span<const std::uint32_t> draws);
 
 /// Element `x` under that scale.
-element convert(const recipe& r, const value_list& list, float x, const fractional_scale& s,
+element convert(const recipe& r, const value_list& list, float x, const float_scale& s,
                 std::uint32_t draw);
 
 /// The float32 value of an element with value q.
-float value_of(const recipe& r, const fractional_scale& s, float q);
+float value_of(const recipe& r, const float_scale& s, float q);
 
 }  // namespace mx::oracle

@@ -69,7 +69,7 @@ enum class integer_emax : std::uint8_t { zero, log2max, one };
 /// With log2max, floor, ceil and even put the subtraction inside the floor or ceiling, as
 /// log2(amax / max); in the other rules log2max counts as zero. The exponent is clamped to
 /// [-127, 127]. Zero gives code 0; Inf, NaN and an `a` of 2^128 give 255. Rules whose scales are
-/// not E8M0 codes are in fractional.cpp, searched ones in searched_code; here they give 255.
+/// not E8M0 codes are in float_scales.cpp, searched ones in searched_code; here they give 255.
 int scale_code(scale_rule rule, const value_list& list, integer_emax choice, float amax,
                std::uint32_t draw = 0);
 

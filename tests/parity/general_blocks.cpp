@@ -7,7 +7,7 @@
 #include <random>
 
 #include "libmx/base/status.hpp"
-#include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/float_scale.hpp"
 #include "libmx/codec/simd/kernels.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/segments.hpp"
@@ -86,7 +86,7 @@ stored_matrix at_decisions(const recipe& r, float most, std::size_t blocks, Next
     for (std::size_t b = 1; b < blocks; ++b) {
         const float amax = next_amax(p, b);
         const auto s = mx::codec::choose_scale(p, mx::base::bits_of(amax), p.largest);
-        const double scale = mx::codec::fractional_encoder(p, s).scale();
+        const double scale = mx::codec::float_scale_encoder(p, s).scale();
         x.push_back(amax);
         for (std::size_t i = 1; i < size; ++i, ++at) {
             const auto near = static_cast<float>(scale * points[at / 3 % points.size()]);

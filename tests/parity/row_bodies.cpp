@@ -282,7 +282,8 @@ TEST_CASE("limits say what scales and the encoder say of every number") {
                     agrees(table.scale[code] - 1);
                     agrees(table.scale[code]);
                 }
-                const codec::fractional_encoder encoder(p, codec::choose_scale(p, bits, p.largest));
+                const codec::float_scale_encoder encoder(p,
+                                                         codec::choose_scale(p, bits, p.largest));
                 const auto& limit = table.element[code];
                 const auto one = [&](std::uint32_t x) {
                     const auto e = encoder.encode(base::float_from_bits(x), 0);

@@ -9,7 +9,7 @@
 
 #include "libmx/base/half.hpp"
 #include "libmx/codec/cuda/kernels.hpp"
-#include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/float_scale.hpp"
 #include "libmx/codec/plain_block.hpp"
 #include "libmx/codec/stored_value.hpp"
 
@@ -181,7 +181,7 @@ struct decoded_blocks {
         const float s = scale[scale_codes[p.block]];
         const float value = scale_format.power_of_two()
                                 ? power_decoder(params, s, offset).value<float>(code)
-                                : fractional_decoder(params, s).decode(code);
+                                : float_scale_decoder(params, s).decode(code);
         to.put(at, with_nan_of(params.value[code], value));
     }
 };

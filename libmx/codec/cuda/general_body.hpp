@@ -107,19 +107,19 @@ MX_HD inline void add_up_signs(per_lane<base::exact_sum>& sum, per_lane<int>& si
 }
 
 template <typename T>
-using either = fractional_steps::under_both<T>;
+using either = float_scale_steps::under_both<T>;
 using number_block = scaled_block<number_scales>;
 
 // Four-over-six of dialect te: whether a block takes the second scale. A lane adds up whole rows.
 template <int lanes>
 MX_HD inline void select_as_te(const general_work& w, const per_lane<number_block>& b,
-                               const per_lane<fractional_scale>& four, per_lane<bool>& takes) {
-    constexpr int rows = std::max(fractional_steps::largest_te_tile / lanes, 1);
+                               const per_lane<float_scale>& four, per_lane<bool>& takes) {
+    constexpr int rows = std::max(float_scale_steps::largest_te_tile / lanes, 1);
     per_lane<either<float>> sum;
     each([&](int lane) {
         const number_block& own = b[lane];
-        const fractional_encoder by_six(w.p, own.scale), by_four(w.p, four[lane]);
-        const std::uint32_t cols = fractional_steps::te_cols(own.at.size, own.at.cols);
+        const float_scale_encoder by_six(w.p, own.scale), by_four(w.p, four[lane]);
+        const std::uint32_t cols = float_scale_steps::te_cols(own.at.size, own.at.cols);
         either<float> row[rows] = {};
         MX_ROLLED
         for (int r = 0; r < rows; ++r) {
@@ -128,9 +128,9 @@ MX_HD inline void select_as_te(const general_work& w, const per_lane<number_bloc
             const auto first = static_cast<std::uint32_t>(begin);
             for_elements(w, own.at, first, std::min(first + cols, own.at.size), 1,
                          [&](const lane_element& e) {
-                             row[r].six += fractional_steps::te_error(w.p, by_six, own.scale, e.x);
+                             row[r].six += float_scale_steps::te_error(w.p, by_six, own.scale, e.x);
                              row[r].four +=
-                                 fractional_steps::te_error(w.p, by_four, four[lane], e.x);
+                                 float_scale_steps::te_error(w.p, by_four, four[lane], e.x);
                          });
         }
         for (int distance = rows / 2; distance > 0; distance /= 2) {
@@ -150,9 +150,9 @@ MX_HD inline void select_as_te(const general_work& w, const per_lane<number_bloc
 // Other four-over-six.
 template <int lanes>
 MX_HD inline void select_by_error(const general_work& w, const per_lane<number_block>& b,
-                                  const per_lane<fractional_scale>& four, per_lane<bool>& takes) {
+                                  const per_lane<float_scale>& four, per_lane<bool>& takes) {
     const auto for_errors = [&](int lane, auto&& visit) {
-        const fractional_encoder by_six(w.p, b[lane].scale), by_four(w.p, four[lane]);
+        const float_scale_encoder by_six(w.p, b[lane].scale), by_four(w.p, four[lane]);
         for_own<lanes>(w, b[lane].at, lane, [&](const lane_element& e) {
             const std::uint32_t draw = draw_of(w, e);
             const auto x = static_cast<double>(e.x);
@@ -165,20 +165,20 @@ MX_HD inline void select_by_error(const general_work& w, const per_lane<number_b
         // Blocks without a scale may have NaN and Inf.
         if (!base::is_nan(b[lane].scale.value)) {
             for_errors(lane, [&](double of_six, double of_four) {
-                own.six = fractional_steps::with_error(w.p, own.six, of_six);
-                own.four = fractional_steps::with_error(w.p, own.four, of_four);
+                own.six = float_scale_steps::with_error(w.p, own.six, of_six);
+                own.four = float_scale_steps::with_error(w.p, own.four, of_four);
             });
         }
         error[lane] = own;
     });
     over_block<lanes>(error, [&](const either<double>& a, const either<double>& c) {
-        return either<double>{fractional_steps::merged_error(w.p, a.six, c.six),
-                              fractional_steps::merged_error(w.p, a.four, c.four)};
+        return either<double>{float_scale_steps::merged_error(w.p, a.six, c.six),
+                              float_scale_steps::merged_error(w.p, a.four, c.four)};
     });
     per_lane<bool> close;
     each([&](int lane) {
         takes[lane] = error[lane].four < error[lane].six;
-        close[lane] = fractional_steps::are_close(w.p, error[lane]);
+        close[lane] = float_scale_steps::are_close(w.p, error[lane]);
     });
     if (!any(close)) return;
     per_lane<base::exact_sum> difference;
@@ -187,8 +187,8 @@ MX_HD inline void select_by_error(const general_work& w, const per_lane<number_b
         difference[lane] = {};
         if (!close[lane]) return;
         for_errors(lane, [&](double of_six, double of_four) {
-            fractional_steps::add_exactly(w.p, of_four, 1.0, difference[lane]);
-            fractional_steps::add_exactly(w.p, of_six, -1.0, difference[lane]);
+            float_scale_steps::add_exactly(w.p, of_four, 1.0, difference[lane]);
+            float_scale_steps::add_exactly(w.p, of_six, -1.0, difference[lane]);
         });
     });
     add_up_signs<lanes>(difference, sign);
@@ -200,9 +200,9 @@ MX_HD inline void select_by_error(const general_work& w, const per_lane<number_b
 // The blocks with the scales that four-over-six selects.
 template <int lanes>
 MX_HD_CALL per_lane<number_block> selected(general_work w, per_lane<number_block> b) {
-    per_lane<fractional_scale> four;
+    per_lane<float_scale> four;
     per_lane<bool> takes;
-    each([&](int lane) { four[lane] = choose_scale(w.p, b[lane].amax, fractional_steps::four); });
+    each([&](int lane) { four[lane] = choose_scale(w.p, b[lane].amax, float_scale_steps::four); });
     if (w.p.by->two_level.value == two_level_kind::te) {
         select_as_te<lanes>(w, b, four, takes);
     } else {

@@ -11,7 +11,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/dialects.hpp"
-#include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/float_scale.hpp"
 #include "libmx/codec/word_counts.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/format/element_formats.hpp"
@@ -116,15 +116,15 @@ MX_HD inline void find_limit(const block_params& p, std::uint32_t code, int whic
     }
     std::uint32_t& limit = to.element[code][which];
     limit = base::f32_infinity;
-    const fractional_scale scale = choose_scale(p, from, six);
+    const float_scale scale = choose_scale(p, from, six);
     if (from == base::f32_infinity || scale.code != code) return;  // no block gets it
-    const fractional_encoder encoder(p, scale);
+    const float_scale_encoder encoder(p, scale);
     // Between neighbours; overflow begins at the largest number, clamping half a quantum beyond.
     const auto upper = static_cast<std::uint32_t>(which) + 1;
     float near = which == number_table::overflow ? six : 7.0f;
     if (which < number_table::codes) near = (p.value[upper - 1] + p.value[upper]) / 2;
     limit = least_reaching(near * value(code) * g, [&](std::uint32_t bits) {
-        const fractional_encoder::element e = encoder.encode(base::float_from_bits(bits), 0);
+        const float_scale_encoder::element e = encoder.encode(base::float_from_bits(bits), 0);
         if (which == number_table::overflow) return e.exact.beyond_max;
         if (which == number_table::clamp) return e.exact.unbounded > p.element.max_positive;
         return e.magnitude >= upper;

@@ -157,7 +157,7 @@ const block_scaling& scaling_table::without_cell(std::uint32_t amax_bits) {
 
 // In an area, a code determines the rest.
 const block_scaling& scaling_table::by_area(std::uint32_t amax_bits) {
-    const fractional_scale s = choose_scale(p_, amax_bits, source_.target);
+    const float_scale s = choose_scale(p_, amax_bits, source_.target);
     area_entry& e = in_area_[s.code];
     if (e.area != area_) e = {area_, of_number(s)};
     return e.scaling;
@@ -210,10 +210,10 @@ block_scaling scaling_table::of_number(std::uint32_t amax_bits) const {
     return of_number(choose_scale(p_, amax_bits, source_.target));
 }
 
-block_scaling scaling_table::of_number(const fractional_scale& s) const {
+block_scaling scaling_table::of_number(const float_scale& s) const {
     if (base::is_nan(s.value)) return left_to_reference;
     if (kind_ != quotient_kind::exact) {
-        const fractional_decoder decoder(p_, s.value);
+        const float_scale_decoder decoder(p_, s.value);
         const auto most = static_cast<std::uint8_t>(p_.element.max_positive);
         const bool usual = base::is_finite(s.factor) && s.factor >= 0 &&
                            (s.factor > 0 || kind_ == quotient_kind::product) &&
@@ -226,7 +226,7 @@ block_scaling scaling_table::of_number(const fractional_scale& s) const {
     out.largest = std::numeric_limits<float>::max();
     out.own = s.value;
     out.code = s.code;
-    set_scale(fractional_encoder(p_, s).scale(), out);
+    set_scale(float_scale_encoder(p_, s).scale(), out);
     if (kind_ == quotient_kind::exact) {
         // Far from the limits of float32 (sure_quotients).
         const bool usual = out.inverse == 0 || (out.inverse > 0x1p-120 && out.inverse < 0x1p120);
@@ -252,7 +252,7 @@ void scaling_table::fill_codes() {
         by_code_.push_back(
             p_.scale_format->power_of_two()
                 ? of_power(dialect_steps::code_of(c))
-                : of_number(fractional_steps::coded(p_, static_cast<std::uint8_t>(c))));
+                : of_number(float_scale_steps::coded(p_, static_cast<std::uint8_t>(c))));
     }
 }
 

@@ -12,7 +12,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/dialect_scale.hpp"
-#include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/float_scale.hpp"
 
 namespace mx::codec::simd {
 
@@ -126,7 +126,7 @@ class scaling_table {
     block_scaling of_power(std::uint32_t amax_bits) const;
     block_scaling of_number(std::uint32_t amax_bits) const;
     block_scaling of_power(const chosen_scale& s) const;
-    block_scaling of_number(const fractional_scale& s) const;
+    block_scaling of_number(const float_scale& s) const;
     void set_scale(double scale, block_scaling& to) const;
     void bound(block_scaling& s) const;
     void fill(cell& c, std::uint32_t first);

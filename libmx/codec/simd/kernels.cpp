@@ -216,8 +216,8 @@ bool takes_four(const block_params& p, const block_run& run, std::size_t block,
         return largest_error(p, x, by_four.scale) < largest_error(p, x, by_six.scale);
     }
     const std::uint32_t amax = run.amax.data()[block];
-    const fractional_scale six = choose_scale(p, amax, p.largest);
-    const fractional_scale four = choose_scale(p, amax, target_four);
+    const float_scale six = choose_scale(p, amax, p.largest);
+    const float_scale four = choose_scale(p, amax, target_four);
     return select_scale(p, x, place_of(run.place, e), six, four).code == four.code;
 }
 
@@ -418,9 +418,9 @@ void put_values(const block_params& p, const block_run& run, const general_scale
         if (!p.scale_format->power_of_two()) {
             const auto code = static_cast<std::uint8_t>(scales.code.data()[b]);
             const float scale = p.scale_format->is_number()
-                                    ? fractional_steps::coded(p, code).value
+                                    ? float_scale_steps::coded(p, code).value
                                     : choose_scale(p, run.amax.data()[b], p.largest).value;
-            const fractional_decoder decoder(p, scale);
+            const float_scale_decoder decoder(p, scale);
             for (std::size_t i = first; i < first + size; ++i) {
                 to.values[i] = decoder.decode(to.codes[i]);
             }

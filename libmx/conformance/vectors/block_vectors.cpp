@@ -10,7 +10,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/dialect_scale.hpp"
-#include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/float_scale.hpp"
 
 namespace mx::conformance::vectors {
 

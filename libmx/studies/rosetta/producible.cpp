@@ -7,7 +7,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/block_kernel.hpp"
-#include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/float_scale.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/format/decode.hpp"
 
@@ -87,7 +87,7 @@ class block_maximum {
 
     outcome_range between(std::uint32_t low, std::uint32_t high) const {
         const std::uint32_t sign = low & base::f32_sign_mask;
-        const codec::fractional_scale scale = scale_of(low & base::f32_magnitude_mask);
+        const codec::float_scale scale = scale_of(low & base::f32_magnitude_mask);
         if (base::is_nan(scale.value)) return {scale.code, 0, 0};
         const std::uint32_t first = low & base::f32_magnitude_mask;
         const std::uint32_t last = high & base::f32_magnitude_mask;
@@ -106,14 +106,14 @@ class block_maximum {
   private:
     static constexpr std::uint32_t rounding_reach = 8;  // ulps
 
-    codec::fractional_scale scale_of(std::uint32_t amax) const {
+    codec::float_scale scale_of(std::uint32_t amax) const {
         const bool ignored = amax > base::f32_infinity && !codec::nan_decides(params_);
         return codec::choose_scale(params_, ignored ? 0 : amax, target_);
     }
 
-    int magnitude(std::uint32_t bits, const codec::fractional_scale& scale) const {
+    int magnitude(std::uint32_t bits, const codec::float_scale& scale) const {
         const float x = base::float_from_bits(bits);
-        const codec::fractional_encoder encoder(params_, scale);
+        const codec::float_scale_encoder encoder(params_, scale);
         return magnitude_code(
             format_, std::isfinite(x) ? encoder.encode(x, 0).code : encoder.special_code(x));
     }

@@ -11,7 +11,7 @@
 #include "libmx/base/half.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/float_scale.hpp"
 #include "libmx/codec/plain_block.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/skip.hpp"

@@ -38,7 +38,7 @@
 #include "libmx/base/suggest.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/codec/block_params.hpp"
-#include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/float_scale.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/documents/checkpoint.hpp"
 #include "libmx/documents/diff.hpp"

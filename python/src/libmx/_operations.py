@@ -242,7 +242,7 @@ def _as_e4m3(s: torch.Tensor) -> torch.Tensor:
 
 def _by_number(s: Steps, x: torch.Tensor, amax: torch.Tensor, whole: torch.Tensor,
                random: Optional[Tuple[torch.Tensor, int]]) -> torch.Tensor:
-    """Values under UE4M3 scales: libmx/codec/fractional_element.hpp."""
+    """Values under UE4M3 scales: libmx/codec/float_scale.hpp."""
     stored, g = _tensor_scale(s, whole)
     largest = _float(amax)
     signs = _bits(x) & -0x80000000

@@ -30,7 +30,7 @@ const value_list& scales_of(const recipe& r) { return values_of_scales(r.scale_f
 bool under_ue5m3(const recipe& r) { return r.scale_format->name == "ue5m3"; }
 
 convention convention_of(const recipe& r) {
-    return r.by == nullptr ? convention::exact : r.by->fractional;
+    return r.by == nullptr ? convention::exact : r.by->float_scale;
 }
 
 bool has_tensor_scale(const recipe& r) {
@@ -145,12 +145,12 @@ small_scale ggml_ue4m3(float x) {
     return to_ue4m3(value >= 256 ? 448.0f : value);
 }
 
-fractional_scale under(const recipe& r, const value_list& list, float amax, float target) {
+float_scale under(const recipe& r, const value_list& list, float amax, float target) {
     const tensor_factor t = tensor_scale(r, list);
     const float g = t.decode;
     const value_list& scales = scales_of(r);
     const auto answer = [&](const small_scale& s, float factor) {
-        return fractional_scale{s.code, s.value, g, factor};
+        return float_scale{s.code, s.value, g, factor};
     };
     switch (convention_of(r)) {
         case convention::exact: {
@@ -230,7 +230,7 @@ float exact_f32_scale(const recipe& r, const value_list& list, float amax) {
                            std::clamp(ceil_log2(ticks_of(amax), ticks_of(largest)), -149, 127));
 }
 
-fractional_scale te_f32_scale(const recipe& r, const value_list& list, float amax) {
+float_scale te_f32_scale(const recipe& r, const value_list& list, float amax) {
     float factor = 1;
     if (amax != 0 && !std::isinf(amax)) {
         factor = std::min(divide(f32, parts::largest(list), amax), largest_f32);
@@ -255,7 +255,7 @@ float amax_of(const recipe& r, std::span<const float> x) {
 
 // The error of the block in the selected measure, in ticks (squared: in squared ticks).
 integer error_of(const recipe& r, const value_list& list, std::span<const float> x,
-                 std::span<const std::uint32_t> draws, const fractional_scale& s) {
+                 std::span<const std::uint32_t> draws, const float_scale& s) {
     integer total = 0;
     const integer unit = ticks_of(s.block) * ticks_of(s.tensor) / ticks_of_power(0);
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -272,7 +272,7 @@ integer error_of(const recipe& r, const value_list& list, std::span<const float>
 // Transformer Engine's measure: float32 sums of float32 errors in element order within a row; the
 // sums of a tile's rows are added in halves.
 float te_error(const recipe& r, const value_list& list, std::span<const float> x,
-               const fractional_scale& s) {
+               const float_scale& s) {
     const tensor_factor t = tensor_scale(r, list);
     const float range = tensor_range(r, list);
     const std::size_t cols = r.block_cols;
@@ -298,21 +298,21 @@ float te_error(const recipe& r, const value_list& list, std::span<const float> x
 
 }  // namespace
 
-bool is_fractional(const recipe& r) {
+bool has_float_scale(const recipe& r) {
     return r.rule == scale_rule::two_level || r.rule == scale_rule::single_level ||
            r.rule == scale_rule::amax || r.rule == scale_rule::amax_pow2 ||
            r.rule == scale_rule::search_two_level || r.rule == scale_rule::search_single_level;
 }
 
-fractional_scale scale_of(const recipe& r, const value_list& list, std::span<const float> x,
-                          std::span<const std::uint32_t> draws) {
+float_scale scale_of(const recipe& r, const value_list& list, std::span<const float> x,
+                     std::span<const std::uint32_t> draws) {
     const float amax = amax_of(r, x);
     if (r.rule == scale_rule::amax || r.rule == scale_rule::amax_pow2) {
         if (convention_of(r) == convention::te) return te_f32_scale(r, list, amax);
         const float s = exact_f32_scale(r, list, amax);
         return {-1, s, 1, s};
     }
-    const fractional_scale six = under(r, list, amax, parts::largest(list));
+    const float_scale six = under(r, list, amax, parts::largest(list));
     if (r.rule == scale_rule::search_two_level || r.rule == scale_rule::search_single_level) {
         if (amax == 0 || std::isnan(six.block)) return six;
         std::vector<integer> scales;
@@ -328,14 +328,14 @@ fractional_scale scale_of(const recipe& r, const value_list& list, std::span<con
         return {code, scale_value(r, code), six.tensor, 0};
     }
     if (r.select == selection::none || std::isnan(six.block)) return six;
-    const fractional_scale four = under(r, list, amax, 4);
+    const float_scale four = under(r, list, amax, 4);
     const bool smaller = convention_of(r) == convention::te
                              ? te_error(r, list, x, four) < te_error(r, list, x, six)
                              : error_of(r, list, x, draws, four) < error_of(r, list, x, draws, six);
     return smaller ? four : six;
 }
 
-element convert(const recipe& r, const value_list& list, float x, const fractional_scale& s,
+element convert(const recipe& r, const value_list& list, float x, const float_scale& s,
                 std::uint32_t draw) {
     const convention c = convention_of(r);
     const bool inner_nan = c == convention::torchao || c == convention::torchao_divides;
@@ -368,7 +368,7 @@ element convert(const recipe& r, const value_list& list, float x, const fraction
     return parts::saturating(r, list, y, {127, 1}, draw);
 }
 
-float value_of(const recipe& r, const fractional_scale& s, float q) {
+float value_of(const recipe& r, const float_scale& s, float q) {
     const convention c = convention_of(r);
     if (!std::isfinite(s.block) || std::isnan(q)) return nan_value;
     if (c == convention::exact) {

@@ -22,7 +22,7 @@ namespace mx::codec {
 // (NVFP4), and float32 (FP8 block scaling). For host and device.
 
 /// A chosen scale; `value` is NaN for a poisoned block.
-struct fractional_scale {
+struct float_scale {
     std::uint8_t code;  ///< UE4M3 code; for a float32 scale its exponent field (255: NaN)
     float value;        ///< the block's own scale, without the tensor's
     float factor;       ///< the factor or divisor of the dialect's float32 arithmetic
@@ -55,7 +55,7 @@ MX_HD inline zero_sign sign_of_zero(two_level_kind convention) {
     }
 }
 
-namespace fractional_steps {
+namespace float_scale_steps {
 
 inline constexpr float six = 6.0f;
 
@@ -71,20 +71,20 @@ MX_HD inline std::uint8_t cast(const block_params& p, float x, bool saturate) {
 }
 
 // The scale of a code; if it is zero, Quark divides by the float32 epsilon.
-MX_HD inline fractional_scale coded(const block_params& p, std::uint8_t code, float factor = 1) {
+MX_HD inline float_scale coded(const block_params& p, std::uint8_t code, float factor = 1) {
     const float value = format::decode_scale(*p.scale_format, code);
     const bool replaced = value == 0 && p.by->two_level.value == two_level_kind::quark;
     return {code, replaced ? 0x1p-23f : value, factor};
 }
 
 // A float32 scale; its code is its exponent field.
-MX_HD inline fractional_scale uncoded(float value, float factor = 1) {
+MX_HD inline float_scale uncoded(float value, float factor = 1) {
     const std::uint32_t field = (base::bits_of(value) & base::f32_magnitude_mask) >> 23;
     return {static_cast<std::uint8_t>(field), value, factor};
 }
 
-MX_HD inline fractional_scale exact_number(const block_params& p, std::uint32_t amax_bits,
-                                           float target) {
+MX_HD inline float_scale exact_number(const block_params& p, std::uint32_t amax_bits,
+                                      float target) {
     if (amax_bits >= base::f32_infinity) {
         return coded(p, static_cast<std::uint8_t>(p.scale_number.nan_code));
     }
@@ -95,7 +95,7 @@ MX_HD inline fractional_scale exact_number(const block_params& p, std::uint32_t 
     return coded(p, static_cast<std::uint8_t>(e.magnitude));
 }
 
-MX_HD inline fractional_scale torchao(const block_params& p, float amax) {
+MX_HD inline float_scale torchao(const block_params& p, float amax) {
     const bool two_level = p.has_tensor_scale;
     const float g = p.tensor.decode;
     float s = amax / six;
@@ -103,7 +103,7 @@ MX_HD inline fractional_scale torchao(const block_params& p, float amax) {
     // A NaN passes both comparisons, as it does in torch.clamp.
     if (s < 0x1p-6f) s = 0x1p-6f;
     if (s > 448.0f) s = 448.0f;
-    fractional_scale chosen = coded(p, cast(p, s, true));
+    float_scale chosen = coded(p, cast(p, s, true));
     if (p.by->two_level.value == two_level_kind::torchao_divides) {
         chosen.factor = two_level ? g * chosen.value : chosen.value;
         return chosen;
@@ -112,53 +112,53 @@ MX_HD inline fractional_scale torchao(const block_params& p, float amax) {
     return chosen;
 }
 
-MX_HD inline fractional_scale te_number(const block_params& p, float amax, float target) {
+MX_HD inline float_scale te_number(const block_params& p, float amax, float target) {
     const float encode = p.tensor.stored;
     float s = amax * (encode * (1.0f / six));
     if (p.select != four_over_six::none) {
         s = amax / six * encode;
         if (target != p.largest) s = 1.5f * s;
     }
-    fractional_scale chosen = coded(p, cast(p, s, true));
+    float_scale chosen = coded(p, cast(p, s, true));
     const float factor = no_larger_than_float_max(1.0f / (chosen.value * p.tensor.decode));
     chosen.factor = chosen.value == 0 && !follows_te_reference(p) ? 0.0f : factor;
     return chosen;
 }
 
-MX_HD inline fractional_scale quark(const block_params& p, float amax) {
+MX_HD inline float_scale quark(const block_params& p, float amax) {
     if (base::is_nan(amax)) return coded(p, 0xfc, format::decode_scale(*p.scale_format, 0xfc));
-    fractional_scale chosen = coded(p, cast(p, amax / six, true));
+    float_scale chosen = coded(p, cast(p, amax / six, true));
     chosen.factor = chosen.value;
     return chosen;
 }
 
-MX_HD inline fractional_scale alto(const block_params& p, float amax) {
+MX_HD inline float_scale alto(const block_params& p, float amax) {
     const float least = p.scale_number.clamps_negative ? 0x1p-17f : 0x1p-6f;
     float s = (p.has_tensor_scale ? amax / p.tensor.decode : amax) / six;
     // A NaN becomes the smallest value, too.
     if (!(s > least)) s = least;
-    fractional_scale chosen = coded(p, cast(p, s, true));
+    float_scale chosen = coded(p, cast(p, s, true));
     chosen.factor = chosen.value * p.tensor.decode;
     return chosen;
 }
 
-MX_HD inline fractional_scale modelopt(const block_params& p, float amax) {
+MX_HD inline float_scale modelopt(const block_params& p, float amax) {
     float s = amax / (six * p.tensor.decode);
     if (s == 0) s = 1.0f;
-    fractional_scale chosen = coded(p, cast(p, s, false));
+    float_scale chosen = coded(p, cast(p, s, false));
     chosen.factor = chosen.value * p.tensor.decode;
     return chosen;
 }
 
-MX_HD inline fractional_scale compressed_tensors(const block_params& p, float amax) {
+MX_HD inline float_scale compressed_tensors(const block_params& p, float amax) {
     std::uint8_t code = cast(p, p.tensor.stored * (amax / six), true);
     if (code == 0) code = cast(p, 0.125f, true);
-    fractional_scale chosen = coded(p, code);
+    float_scale chosen = coded(p, code);
     chosen.factor = chosen.value / p.tensor.stored;
     return chosen;
 }
 
-MX_HD inline fractional_scale exact_float32(const block_params& p, std::uint32_t amax_bits) {
+MX_HD inline float_scale exact_float32(const block_params& p, std::uint32_t amax_bits) {
     if (amax_bits >= base::f32_infinity) return uncoded(base::quiet_nan());
     if (amax_bits == 0) return uncoded(1.0f);
     if (p.float_power) {
@@ -168,7 +168,7 @@ MX_HD inline fractional_scale exact_float32(const block_params& p, std::uint32_t
     return uncoded(std::max(base::float_from_bits(amax_bits) / p.largest, base::exact_pow2f(-149)));
 }
 
-MX_HD inline fractional_scale te_float32(const block_params& p, float amax) {
+MX_HD inline float_scale te_float32(const block_params& p, float amax) {
     float factor = 1;
     if (amax != 0 && base::is_finite(amax)) {
         factor = no_larger_than_float_max(p.largest / amax);
@@ -179,7 +179,7 @@ MX_HD inline fractional_scale te_float32(const block_params& p, float amax) {
     return uncoded(1.0f / factor, factor);
 }
 
-}  // namespace fractional_steps
+}  // namespace float_scale_steps
 
 /// The scale of a block whose maximum has the float32 bits `amax_bits`, including Inf and NaN.
 /// `target` is the element that the maximum should become: 4 for four-over-six, `p.largest`
@@ -210,9 +210,9 @@ MX_HD inline fractional_scale te_float32(const block_params& p, float amax) {
 ///   quotient; 1 for a block of zeros; NaN for one with NaN or Inf;
 /// - te: factor M / amax, the largest float32 if that overflows, for amax-pow2 with its mantissa
 ///   cleared; 1 for amax 0 or Inf; S = 1 / factor (NVIDIA/TransformerEngine@d0067d0).
-MX_HD_CALL inline fractional_scale choose_scale(const block_params& p, std::uint32_t amax_bits,
-                                                float target) {
-    using namespace fractional_steps;
+MX_HD_CALL inline float_scale choose_scale(const block_params& p, std::uint32_t amax_bits,
+                                           float target) {
+    using namespace float_scale_steps;
     const float amax = base::float_from_bits(amax_bits);
     const two_level_kind convention = p.by->two_level.value;
     if (!p.scale_format->is_number()) {
@@ -255,9 +255,9 @@ MX_HD inline scale_product product_of(const block_params& p, float scale) {
 
 /// Elements of a block under a chosen scale. Use a local object: nothing can alias its members
 /// then, so they stay in registers.
-class fractional_encoder {
+class float_scale_encoder {
   public:
-    MX_HD fractional_encoder(const block_params& p, const fractional_scale& scale)
+    MX_HD float_scale_encoder(const block_params& p, const float_scale& scale)
         : value_of_code_(p.value),
           f_(p.element),
           mode_(p.mode),
@@ -337,7 +337,7 @@ class fractional_encoder {
     format::element_params f_;
     format::rounding_mode mode_;
     two_level_kind convention_;
-    fractional_scale scale_;
+    float_scale scale_;
     std::uint8_t poisoned_code_;
     bool zero_;  ///< S is 0 (or not a number, from a file): y is undefined, q is defined by the
                  ///< dialect
@@ -354,10 +354,10 @@ MX_HD inline float with_nan_of(float q, float value) {
 /// Decodes a block to the values that its dialect returns. ocp: the exact product rounded once.
 /// Others: float32(q * float32(s g)), for compressed-tensors float32(q * float32(s / G)); te's
 /// reference: float32(q * float32(float32(s amax) * float32(1 / (m M)))).
-class fractional_decoder {
+class float_scale_decoder {
   public:
     /// `scale` is block_stats::scale.
-    MX_HD fractional_decoder(const block_params& p, float scale)
+    MX_HD float_scale_decoder(const block_params& p, float scale)
         : value_of_code_(p.value), convention_(p.by->two_level.value) {
         const scale_product product = product_of(p, scale);
         exact_ = static_cast<double>(product.block) * static_cast<double>(product.tensor);
