@@ -124,12 +124,12 @@ constexpr std::array request_rows{
                 "norms of queries and keys over all heads (olmo: on, llama: off)",
                 [](run_request& r, const std::string& t) { r.qk_norm = read_word(t, switches); },
                 [](const run_request& r) { return print_word(r.qk_norm, switches); }},
-    request_key{"experts", "N", "Network", false, true,
+    request_key{"num-experts", "N", "Network", false, true,
                 "MLPs of a block, between which a router chooses for each token; 0: one MLP, for "
-                "all (0). The hidden width is that of one MLP divided by --experts-used",
+                "all (0). The hidden width is that of one MLP divided by --experts-per-token",
                 [](run_request& r, const std::string& t) { r.experts = whole(t, 0, 1024); },
                 [](const run_request& r) { return fmt::format("{}", r.experts); }},
-    request_key{"experts-used", "K", "Network", false, true, "experts of a token (2)",
+    request_key{"experts-per-token", "K", "Network", false, true, "experts of a token (2)",
                 [](run_request& r, const std::string& t) { r.experts_used = whole(t, 1, 1024); },
                 [](const run_request& r) { return fmt::format("{}", r.experts_used); }},
     request_key{"balance", "A", "Network", false, true,
@@ -433,7 +433,7 @@ void check_language(const run_request& r) {
         base::refuse("--key-heads {}: does not divide --heads {}", key_heads, r.heads);
     }
     if (r.experts != 0 && r.experts_used > r.experts) {
-        base::refuse("--experts-used {}: there are {} experts", r.experts_used, r.experts);
+        base::refuse("--experts-per-token {}: there are {} experts", r.experts_used, r.experts);
     }
     if (r.batch % r.context != 0) {
         base::refuse("--batch {}: is no multiple of --context {}", r.batch, r.context);

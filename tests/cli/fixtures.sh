@@ -135,9 +135,9 @@ mkdir lm
 cp "$here"/../../datasets/vectors/eval/llama-gguf/model.gguf lm.gguf
 cp "$here"/../../datasets/vectors/eval/llama/config.json \
     "$here"/../../datasets/vectors/eval/llama/model.safetensors lm/
-mkdir moe
+mkdir formats/moe
 cp "$here"/../../datasets/vectors/eval/qwen3moe/config.json \
-    "$here"/../../datasets/vectors/eval/qwen3moe/model.safetensors moe/
+    "$here"/../../datasets/vectors/eval/qwen3moe/model.safetensors formats/moe/
 hex 0300 1300 2d00 5100 1f00 5700 3900 2500 1b00 1b00 2500 3900 5700 1f00 5100 2d00 1300 0300 5d00 \
     0100 0f00 2700 4900 1500 4b00 2b00 1500 0900 0700 0f00 2100 3d00 0300 3300 0d00 5100 3f00 3700 \
     3900 4500 >data

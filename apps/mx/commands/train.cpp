@@ -17,9 +17,9 @@
 #include "apps/mx/seed_list.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/parallel.hpp"
+#include "libmx/experiments/step_time.hpp"
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/lab/schemes.hpp"
-#include "libmx/lab/step_time.hpp"
 #include "libmx/pages/views/figures.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/members.hpp"
@@ -492,7 +492,7 @@ int show_cost(const train_options& o) {
     lab::execution_context on(runs == 1 ? threads : 1, backend);
     const std::unique_ptr<lab::model> model = lab::make_model(r, on);
     const lab::model_cost cost = model->cost();
-    const double step = lab::seconds_of_step(r, runs == 1 ? threads : 1, backend);
+    const double step = experiments::seconds_of_step(r, runs == 1 ? threads : 1, backend);
     const auto rounds =
         static_cast<double>(runs == 1 ? 1
                                       : (runs + static_cast<std::uint64_t>(threads) - 1) /

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/lab/step_time.hpp"
+#include "libmx/experiments/step_time.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
+#include "libmx/lab/model.hpp"
 #include "libmx/lab/training.hpp"
 
-namespace mx::lab {
+namespace mx::experiments {
 namespace {
 
 constexpr double enough_flop = 2e9;  // of the smaller batch
 
-double least_seconds(const run_request& r, int threads, std::string_view backend) {
-    training t(r, execution_context(threads, backend));
+double least_seconds(const lab::run_request& r, int threads, std::string_view backend) {
+    lab::training t(r, lab::execution_context(threads, backend));
     t.step();  // the first step allocates buffers
     double least = INFINITY;
     for (int i = 0; i < 2 && !t.finished(); ++i) {
@@ -27,18 +28,18 @@ double least_seconds(const run_request& r, int threads, std::string_view backend
 
 }  // namespace
 
-double seconds_of_step(const run_request& request, int threads, std::string_view backend) {
-    run_request r = request;
+double seconds_of_step(const lab::run_request& request, int threads, std::string_view backend) {
+    lab::run_request r = request;
     r.data_file.clear();
     r.init_file.clear();
     r.steps = 4;
     r.cosine_steps = r.warmup_steps = 0;
     r.probe_every = 0;
     r.interventions.clear();
-    execution_context on;
-    const std::size_t unit = r.model == model_kind::proxy ? 32 : r.context;
-    const double flop_of_unit =
-        make_model(r, on)->cost().flop / static_cast<double>(r.batch) * static_cast<double>(unit);
+    lab::execution_context on;
+    const std::size_t unit = r.model == lab::model_kind::proxy ? 32 : r.context;
+    const double flop_of_unit = lab::make_model(r, on)->cost().flop / static_cast<double>(r.batch) *
+                                static_cast<double>(unit);
     const auto units =
         static_cast<std::size_t>(std::max(1.0, std::ceil(enough_flop / flop_of_unit)));
     if (2 * units * unit >= r.batch) return least_seconds(r, threads, backend);
@@ -50,4 +51,4 @@ double seconds_of_step(const run_request& request, int threads, std::string_view
     return two > one ? one + (times - 1) * (two - one) : two * times / 2;
 }
 
-}  // namespace mx::lab
+}  // namespace mx::experiments
