@@ -16,14 +16,14 @@ constexpr double enough_flop = 2e9;  // of the smaller batch
 double least_seconds(const lab::run_request& r, int threads, std::string_view backend) {
     lab::training t(r, lab::execution_context(threads, backend));
     t.step();  // the first step allocates buffers
-    double least = INFINITY;
+    double quickest = INFINITY;
     for (int i = 0; i < 2 && !t.finished(); ++i) {
         const auto start = std::chrono::steady_clock::now();
         t.step();
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-        least = std::min(least, took.count());
+        quickest = std::min(quickest, took.count());
     }
-    return least;
+    return quickest;
 }
 
 }  // namespace
