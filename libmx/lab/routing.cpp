@@ -13,13 +13,14 @@ void routing::choose(execution_context& on, const routing_rule& rule, float* sco
     probabilities_ = scores;
     on.run(jobs::softmax{{rule.count}, false, 1.0f, scores}, tokens);
     if (on.device() != nullptr) on.note_copies("choices of experts");
-    here_ = fetched(on, std::span<const float>(scores, tokens * rule.count));
+    const std::vector<float> here =
+        fetched(on, std::span<const float>(scores, tokens * rule.count));
 
     // The choices of a token in the order of the experts, then rows in that of experts and tokens.
     std::vector<std::uint32_t> chosen(tokens * rule.used), order(rule.count);
     first_.assign(rule.count + 1, 0);
     for (std::size_t t = 0; t < tokens; ++t) {
-        const float* const p = here_.data() + t * rule.count;
+        const float* const p = here.data() + t * rule.count;
         std::iota(order.begin(), order.end(), 0u);
         std::ranges::stable_sort(order, [&](std::size_t i, std::size_t j) { return p[i] > p[j]; });
         std::uint32_t* const own = chosen.data() + t * rule.used;
@@ -33,13 +34,13 @@ void routing::choose(execution_context& on, const routing_rule& rule, float* sco
     token_of_.resize(chosen.size());
     rows_of_.resize(chosen.size());
     weights_.resize(chosen.size());
+    sums_.resize(tokens);
     for (std::size_t t = 0; t < tokens; ++t) {
-        const float* const p = here_.data() + t * rule.count;
+        const float* const p = here.data() + t * rule.count;
         const std::uint32_t* const own = chosen.data() + t * rule.used;
-        double sum = 1;
-        if (rule.renormalized) {
-            sum = 0;
-            for (std::size_t i = 0; i < rule.used; ++i) sum += static_cast<double>(p[own[i]]);
+        double& sum = sums_[t] = rule.renormalized ? 0 : 1;
+        for (std::size_t i = 0; i < rule.used && rule.renormalized; ++i) {
+            sum += static_cast<double>(p[own[i]]);
         }
         for (std::size_t i = 0; i < rule.used; ++i) {
             const std::size_t row = next[own[i]]++;
@@ -82,17 +83,13 @@ void routing::scores_backward(execution_context& on, const float* outputs, const
     }
     for (std::size_t t = 0; t < tokens_; ++t) {
         const std::uint32_t* const own = rows_of_.data() + t * rule_.used;
-        double sum = 1, mean = 0;  // of the chosen probabilities; of dots by weight
-        if (rule_.renormalized) {
-            sum = 0;
-            for (std::size_t i = 0; i < rule_.used; ++i) {
-                sum += static_cast<double>(here_[t * rule_.count + expert_of_[own[i]]]);
-                mean += dots[own[i]] * static_cast<double>(weights_[own[i]]);
-            }
+        double mean = 0;  // of dots, by weight
+        for (std::size_t i = 0; i < rule_.used && rule_.renormalized; ++i) {
+            mean += dots[own[i]] * static_cast<double>(weights_[own[i]]);
         }
         for (std::size_t i = 0; i < rule_.used; ++i) {
             float& to = gradient[t * rule_.count + expert_of_[own[i]]];
-            to = static_cast<float>(static_cast<double>(to) + (dots[own[i]] - mean) / sum);
+            to = static_cast<float>(static_cast<double>(to) + (dots[own[i]] - mean) / sums_[t]);
         }
     }
     send(on, std::span<const float>(gradient), d_scores);

@@ -55,11 +55,11 @@ class routing {
     routing_rule rule_;
     std::size_t tokens_ = 0;
     const float* probabilities_ = nullptr;
-    std::vector<float> here_;               // probabilities
     std::vector<std::uint32_t> expert_of_;  // by row
     std::vector<std::uint32_t> token_of_;   // by row
     std::vector<std::uint32_t> rows_of_;    // by token and choice, in the order of the experts
     std::vector<float> weights_;            // by row
+    std::vector<double> sums_;              // by token, what probabilities were divided by
     std::vector<std::size_t> first_;        // by expert
     array_of<std::uint32_t> token_, rows_there_;
     array weight_;
