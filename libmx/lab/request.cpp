@@ -132,11 +132,6 @@ constexpr std::array request_rows{
     request_key{"experts-per-token", "K", "Network", false, true, "experts of a token (2)",
                 [](run_request& r, const std::string& t) { r.experts_used = whole(t, 1, 1024); },
                 [](const run_request& r) { return fmt::format("{}", r.experts_used); }},
-    request_key{"balance", "A", "Network", false, true,
-                "weight of the term that keeps experts evenly used: A N sum f P, of the shares of "
-                "choices f and the mean probabilities P (0.01; with --init MODEL 0)",
-                [](run_request& r, const std::string& t) { r.balance = parsed<double>(t, 0, 1e6); },
-                [](const run_request& r) { return fmt::format("{}", r.balance); }},
     request_key{"init", "FILE", "Network", true, true,
                 "safetensors with the initial parameters (layers.0.fc1.weight, ..., or "
                 "init.layers.0.fc1.weight); with --tokens a model, as mx eval reads it",
@@ -211,6 +206,11 @@ constexpr std::array request_rows{
         "steps in which the rate grows linearly from 0 (0; language models: a fifth of all)",
         [](run_request& r, const std::string& t) { r.warmup_steps = whole(t, 0, most_steps); },
         [](const run_request& r) { return fmt::format("{}", r.warmup_steps); }},
+    request_key{"balance", "A", "Optimizer", false, true,
+                "weight of the term that keeps experts evenly used: A N sum f P, of the shares of "
+                "choices f and the mean probabilities P (0.01; with --init MODEL 0)",
+                [](run_request& r, const std::string& t) { r.balance = parsed<double>(t, 0, 1e6); },
+                [](const run_request& r) { return fmt::format("{}", r.balance); }},
     request_key{"clip", "NORM", "Optimizer", true, true,
                 "norm that the gradient is clipped to; 0: none (0; language models: 1)",
                 [](run_request& r, const std::string& t) { r.clip = parsed<double>(t, 0, 1e30); },

@@ -338,6 +338,20 @@ TEST_CASE("the memory of a run includes the copies that its recipes make") {
     }
 }
 
+TEST_CASE(
+    "experts of which a token takes two cost what one MLP of their width does, and a router") {
+    const auto flop = [](std::size_t experts) {
+        run_request r = request_for("llama", "");
+        r.experts = experts;
+        execution_context on;
+        return make_model(r, on)->cost().flop;
+    };
+    const run_request r = request_for("llama", "");
+    const double router = 6.0 * static_cast<double>(r.batch * r.shape.width * r.shape.depth);
+    CHECK(flop(4) == flop(0) + 4 * router);
+    CHECK(flop(7) == flop(0) + 7 * router);
+}
+
 TEST_CASE("language models begin as they say") {
     language_shape shape;
     const language_network net(shape);
