@@ -349,7 +349,7 @@ TEST_CASE(
     const run_request r = request_for("llama", "");
     const double router = 6.0 * static_cast<double>(r.batch * r.shape.width * r.shape.depth);
     CHECK(flop(4) == flop(0) + 4 * router);
-    CHECK(flop(7) == flop(0) + 7 * router);
+    CHECK(flop(8) == flop(0) + 8 * router);
 }
 
 TEST_CASE("language models begin as they say") {
