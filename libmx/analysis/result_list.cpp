@@ -188,10 +188,6 @@ result result_list::operator[](std::size_t index) const {
     return in_->result_of(in_->read_at(index).now, index);
 }
 
-const named_recipe& result_list::recipe_of(std::size_t index) const {
-    return *in_->recipes[in_->read_at(index).now[under_word] - 1];
-}
-
 result_list::iterator result_list::begin() const { return {in_, 0}; }
 result_list::iterator result_list::end() const { return {in_, size()}; }
 

@@ -35,8 +35,6 @@ class result_list {
     /// The result at `index`, which is less than size().
     result operator[](std::size_t index) const;
     result front() const { return (*this)[0]; }
-    /// The recipe of that result, which lives as long as the list and its copies do.
-    const named_recipe& recipe_of(std::size_t index) const;
     iterator begin() const;
     iterator end() const;
 

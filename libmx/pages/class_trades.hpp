@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libmx/pages/review_data.hpp"
+#include "libmx/studies/compare/ranking.hpp"
 
 namespace mx::pages {
 

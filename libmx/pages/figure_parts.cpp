@@ -35,7 +35,7 @@ std::string tensors_of(const std::string& role) {
 
 double elements_of(const review_data& e, std::size_t tensor) {
     std::uint64_t most = 0;
-    for (std::size_t run = 0; run < e.table.runs; ++run) {
+    for (std::size_t run = 0; run < e.table.recipes.size(); ++run) {
         most = std::max(most, e.table.of(tensor, run).elements);
     }
     return static_cast<double>(most);

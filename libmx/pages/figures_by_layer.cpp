@@ -10,7 +10,7 @@
 #include "libmx/pages/sections.hpp"
 #include "libmx/policy/policy.hpp"
 #include "libmx/studies/compare/ranking.hpp"
-#include "libmx/studies/compare/results_table.hpp"
+#include "libmx/studies/compare/series.hpp"
 
 namespace mx::pages {
 namespace {

@@ -53,23 +53,18 @@ report::value decibels(double db) {
 std::vector<requested_recipe> requested_recipes(const policy::judged_model& m) {
     bool undecided = false;
     for (const policy::decision& d : m.says.decisions) {
-        if (d.figures != nullptr) return {};
+        if (d.column) return {};
         undecided = undecided || d.undecided;
     }
     if (!undecided) return {};
     std::vector<pooled_recipe> all;
+    for (const analysis::named_recipe& r : m.table.recipes) {
+        all.push_back({{.recipe = r.name}, policy::figures_on_normal_data(r.recipe)});
+    }
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
         if (!m.says.decisions[i].operand) continue;
-        for (const policy::measurement& measured : m.tensors[i].measured) {
-            const auto same = [&](const pooled_recipe& p) {
-                return p.of.recipe == measured.text();
-            };
-            auto at = std::ranges::find_if(all, same);
-            if (at == all.end()) {
-                at = all.insert(at, {{.recipe = measured.text()},
-                                     policy::figures_on_normal_data(measured.recipe())});
-            }
-            at->add(m, i, measured.result());
+        for (std::size_t r = 0; r < all.size(); ++r) {
+            if (m.table.has(i, r)) all[r].add(m, i, m.table.of(i, r));
         }
     }
     std::vector<requested_recipe> requested;

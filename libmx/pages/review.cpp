@@ -24,7 +24,6 @@
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/views/words.hpp"
 #include "libmx/policy/commands.hpp"
-#include "libmx/policy/results.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 
@@ -70,14 +69,14 @@ void put(std::vector<report::section>& to, std::vector<report::section> more) {
 }
 
 policy::judged_model judged(std::span<const result_set> sets, const policy::basis& by) {
-    std::vector<policy::measured_tensor> tensors;
+    policy::measured_model m;
     for (const result_set& s : sets) {
-        if (of_analysis(s)) policy::add_results(*s.results, *s.head, tensors);
+        if (of_analysis(s)) m.add(*s.results, *s.head);
     }
     for (const result_set& s : sets) {
-        if (of_analysis(s)) policy::add_left_out(*s.tail, *s.head, tensors);
+        if (of_analysis(s)) m.add_left_out(*s.tail, *s.head);
     }
-    return policy::judge_model(std::move(tensors), by);
+    return policy::judge_model(std::move(m), by);
 }
 
 // Whether the recipes are the defaults of a run without --recipe.
@@ -123,7 +122,7 @@ chosen_cells choices_of(const review_data& e, const policy::judged_model& m) {
     for (const auto& cell : e.plan.cells) names.push_back(codec::to_string(cell.recipe));
     for (std::size_t t = 0; t < chosen.size(); ++t) {
         const analysis::tensor_identity& of = *e.table.tensors[t].of;
-        const auto at = m.find(of.file, of.tensor);
+        const auto at = m.table.find(of.file, of.tensor);
         if (!at) continue;
         const std::string& recipe = m.says.decisions[*at].recipe;
         for (std::size_t c = 0; c < names.size(); ++c) {
@@ -138,7 +137,7 @@ std::vector<std::size_t> ranked_operands(const review_data& e, const policy::jud
     std::vector<std::size_t> operands;
     for (std::size_t t = 0; t < e.table.tensors.size(); ++t) {
         const analysis::tensor_identity& of = *e.table.tensors[t].of;
-        const auto at = m.find(of.file, of.tensor);
+        const auto at = m.table.find(of.file, of.tensor);
         if (at && m.says.decisions[*at].operand) operands.push_back(t);
     }
     return operands;
@@ -164,7 +163,7 @@ report::section said_once(report::section s) {
 // "BF16, 104 tensors, 18.7 MB in 1 file".
 std::string subtitle_of(const review_data& e) {
     std::vector<std::string> dtypes;
-    for (const compare::tensor_row& t : e.table.tensors) {
+    for (const analysis::results_table::row& t : e.table.tensors) {
         if (std::ranges::find(dtypes, t.of->dtype) == dtypes.end()) dtypes.push_back(t.of->dtype);
     }
     if (dtypes.empty() && e.inputs.empty()) return {};
@@ -257,16 +256,10 @@ std::vector<std::string> warnings_of(const review_data& e, std::span<const resul
 
 // Indices in the table of the tensors that a recipe harms, worst first.
 std::vector<std::size_t> worst_first(const review_data& e, const policy::judged_model& m) {
-    std::map<std::pair<std::string_view, std::string_view>, std::size_t> rows;
-    for (std::size_t i = 0; i < e.table.tensors.size(); ++i) {
-        const analysis::tensor_identity& of = *e.table.tensors[i].of;
-        rows.emplace(std::pair(std::string_view(of.file), std::string_view(of.tensor)), i);
-    }
     std::vector<std::size_t> order;
     for (const policy::risk& r : m.says.risks) {
         const policy::measured_tensor& t = m.tensors[r.tensor];
-        const auto at = rows.find({t.file, t.name});
-        if (at != rows.end()) order.push_back(at->second);
+        if (const auto at = e.table.find(t.file, t.name)) order.push_back(*at);
     }
     return order;
 }

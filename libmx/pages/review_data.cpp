@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
-#include "libmx/base/text_tables.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pages/views/document_parts.hpp"
@@ -31,10 +30,6 @@ bool counts(const analysis::result& r) { return r.phase.value_or(0) == 0; }
 
 // Bounds the norms left out of a run, so that sums are integers that a double represents.
 constexpr double most_norms = 9007199254740992;  // 2^53
-
-std::string identity_of(const analysis::tensor_identity& t) {
-    return fmt::format("{}\n{}", t.file, t.tensor);
-}
 
 // The metrics that a page shows, their titles, and which end of their range is bad.
 struct shown_metric {
@@ -62,35 +57,30 @@ bool is_analysis(const result_set& s) {
 // Recipes in the order of their first results, and their cells, without baselines.
 class recipe_finder {
   public:
-    void see(const std::string& name, const codec::recipe& r) {
-        if (!seen_.insert(name).second) return;
-        all_.push_back(r);
-        names_.push_back(name);
+    void see(const analysis::named_recipe& r) {
+        if (seen_.insert(r.name).second) all_.push_back(r.recipe);
     }
 
     compare::sweep_plan take() {
         std::vector<codec::recipe> others = all_;
         policy::leave_out_baselines(others);
-        std::vector<std::string> names = std::exchange(names_, {});
-        for (std::size_t i = 0; i < all_.size(); ++i) {
-            if (std::ranges::find(others, all_[i]) != others.end()) add(names[i], all_[i]);
+        for (const codec::recipe& r : all_) {
+            if (std::ranges::find(others, r) != others.end()) add(r);
         }
         if (!plan_.cells.empty()) plan_.baseline = plan_.cells.front();
         return std::move(plan_);
     }
-    const std::vector<std::string>& names() const { return names_; }
 
   private:
-    void add(const std::string& name, const codec::recipe& r) {
+    void add(const codec::recipe& r) {
         const std::size_t run = plan_.recipes.size();
         plan_.recipes.push_back(r);
-        names_.push_back(name);
         for (compare::cell& c : plan_.cells) {
             if (!compare::is_random(r) || !(without_seed(c.recipe) == without_seed(r))) continue;
             c.runs.push_back(run);
             return;
         }
-        plan_.cells.push_back({r, name, {run}});
+        plan_.cells.push_back({r, codec::to_string(r), {run}});
     }
 
     static codec::recipe without_seed(codec::recipe r) {
@@ -99,7 +89,6 @@ class recipe_finder {
     }
     std::set<std::string> seen_;
     std::vector<codec::recipe> all_;
-    std::vector<std::string> names_;
     compare::sweep_plan plan_;
 };
 
@@ -129,14 +118,14 @@ class gathering {
                                       "bits_per_element is not a number of bits",
                                       {s.name, r.of->tensor, {}});
                 }
-                recipes.see(r.under->name, r.under->recipe);
+                recipes.see(*r.under);
                 ++out_.measured;
             }
         }
         out_.plan = recipes.take();
-        out_.table.runs = out_.plan.recipes.size();
+        out_.table = analysis::results_table(out_.plan.recipes);
         for (const result_set& s : sets_) {
-            if (is_analysis(s)) add_results(s, recipes.names());
+            if (is_analysis(s)) out_.repeated += out_.table.add(*s.results);
         }
         if (with_metrics_) fill_metrics();
         find_classes();
@@ -185,42 +174,6 @@ class gathering {
         }
     }
 
-    // Adds the results of a set; earlier measurements take precedence.
-    void add_results(const result_set& s, const std::vector<std::string>& names) {
-        compare::results_table b = compare::arrange(*s.results, names, 1);
-        const auto list = static_cast<std::uint32_t>(out_.table.lists.size());
-        out_.table.lists.push_back(*s.results);
-        for (compare::tensor_row& row : b.tensors) {
-            for (compare::tensor_row::place& at : row.at) {
-                if (!there(at)) continue;
-                at.list = list;
-            }
-            const auto [at, added] = rows_.emplace(identity_of(*row.of), out_.table.tensors.size());
-            if (added) {
-                out_.table.tensors.push_back(std::move(row));
-                continue;
-            }
-            compare::tensor_row& to = out_.table.tensors[at->second];
-            for (std::size_t run = 0; run < names.size(); ++run) {
-                if (!measured(row.at[run])) continue;
-                if (measured(to.at[run])) {
-                    ++out_.repeated;
-                } else {
-                    to.at[run] = row.at[run];
-                }
-            }
-        }
-    }
-
-    static bool there(compare::tensor_row::place at) {
-        return at.list != compare::tensor_row::place::nowhere;
-    }
-    bool measured(compare::tensor_row::place at) const {
-        if (!there(at)) return false;
-        const analysis::result r = out_.table.lists[at.list][at.index];
-        return r.elements > 0 || !std::isnan(r.rmse);
-    }
-
     // Means over the seeds of a cell; undefined if one of them is undefined.
     void fill_metrics() {
         for (const shown_metric& m : shown_metrics) {
@@ -254,7 +207,7 @@ class gathering {
         };
         std::set<std::string> files, named;
         std::set<std::pair<std::string_view, std::string_view>> names;
-        for (const compare::tensor_row& t : out_.table.tensors) {
+        for (const analysis::results_table::row& t : out_.table.tensors) {
             if (std::ranges::find(order, t.of->role) == order.end()) {
                 order.push_back(t.of->role);
             }
@@ -276,7 +229,7 @@ class gathering {
             double sum = 0;
             for (const std::size_t t : c.tensors) {
                 std::uint64_t most = 0;
-                for (std::size_t run = 0; run < out_.table.runs; ++run) {
+                for (std::size_t run = 0; run < out_.table.recipes.size(); ++run) {
                     most = std::max(most, out_.table.of(t, run).elements);
                 }
                 sum += static_cast<double>(most);
@@ -290,14 +243,13 @@ class gathering {
 
     std::span<const result_set> sets_;
     bool with_metrics_;
-    base::text_map<std::size_t> rows_;
     review_data out_;
 };
 
 // Whether the figure is defined in one of the results.
-bool any_of(const compare::results_table& b, double analysis::result::*figure) {
+bool any_of(const analysis::results_table& b, double analysis::result::*figure) {
     for (std::size_t t = 0; t < b.tensors.size(); ++t) {
-        for (std::size_t run = 0; run < b.runs; ++run) {
+        for (std::size_t run = 0; run < b.recipes.size(); ++run) {
             if (!std::isnan(b.of(t, run).*figure)) return true;
         }
     }

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "libmx/analysis/results_table.hpp"
 #include "libmx/pages/review.hpp"
 #include "libmx/pages/views/diff_steps.hpp"
 #include "libmx/report/figure.hpp"
 #include "libmx/studies/compare/cells.hpp"
-#include "libmx/studies/compare/results_table.hpp"
 
 namespace mx::pages {
 
@@ -34,7 +34,7 @@ struct tensor_class {
 struct review_data {
     /// One cell per recipe; recipes that differ only in their seed share a cell.
     compare::sweep_plan plan;
-    compare::results_table table;       ///< every tensor of every set; runs are plan.recipes
+    analysis::results_table table;      ///< every tensor of every set under plan.recipes
     std::vector<tensor_class> classes;  ///< the one with most elements first
     /// What the tensors are of, as policy::judged_model::files.
     std::vector<std::string> files;
@@ -46,7 +46,7 @@ struct review_data {
     std::vector<const report::record*> norms;
     std::int64_t norms_left_out = 0;
     std::vector<dump_series> dumps;
-    std::int64_t repeated = 0;  ///< results that were there before; the first counts
+    std::size_t repeated = 0;   ///< results that were there before; the first counts
     std::int64_t measured = 0;  ///< results in all
 
     bool decomposed() const;

@@ -52,7 +52,7 @@ enum class outcome : std::uint8_t {
 };
 
 outcome outcome_of(const decision& d) {
-    if (d.figures != nullptr) return outcome::quantized;
+    if (d.column) return outcome::quantized;
     if (!d.operand) return d.counted ? outcome::no_operand : outcome::not_counted;
     if (d.quantized) return outcome::in_few_bits;
     if (!d.whole_blocks) return outcome::no_whole_blocks;
@@ -144,13 +144,12 @@ std::string measured_text(const judged_model& m, std::string_view role) {
     std::map<std::string_view, figures> worst;  // by recipe
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
         if (m.says.decisions[i].role != role) continue;
-        for (const policy::measurement& of : m.tensors[i].measured) {
-            const analysis::result r = of.result();
-            const codec::recipe& under = of.recipe();
+        for (const analysis::result& r : m.table.all_of(i)) {
+            const codec::recipe& under = r.under->recipe;
             const bool blocks =
                 codec::has_blocks(under) && under.block.cols < codec::max_block_elements;
             if (std::isnan(r.spread_error) || !blocks) continue;
-            figures& f = worst[of.text()];
+            figures& f = worst[r.under->name];
             f.error = std::max(f.error, r.spread_error);
             ++f.tensors;
             f.clamped += r.clamp_rate > 0 || r.saturated_block_rate > 0 ? 1u : 0u;
@@ -922,10 +921,11 @@ constexpr std::array
 
 struct shown_decision {
     const judged_model& m;
-    const policy::measured_tensor& t;
-    const decision& d;
+    std::size_t tensor;
+    const policy::measured_tensor& t = m.tensors[tensor];
+    const decision& d = m.says.decisions[tensor];
     std::optional<analysis::result> found =
-        d.figures == nullptr ? std::nullopt : std::optional(d.figures->result());
+        d.column ? std::optional(m.table.of(tensor, *d.column)) : std::nullopt;
 
     report::value figure(double metrics::row::*of) const {
         return found ? report::to_value((*found).*of) : report::value();
@@ -1127,16 +1127,16 @@ std::vector<harmed_tensor> most_harmed(const judged_model& m, std::size_t most) 
     for (const policy::risk& r : m.says.risks) {
         if (all.size() == most) break;
         const policy::measured_tensor& t = m.tensors[r.tensor];
-        // with its axis
-        const auto measured = std::ranges::find_if(t.measured, [&](const policy::measurement& o) {
-            return policy::recipe_key(o.recipe()) == r.recipe;
-        });
-        if (measured == t.measured.end()) {
-            all.push_back({t.file, t.name, r.recipe, t.by.get()});
-        } else if (const auto group = measured->result().group) {  // without blocks of its own
-            all.push_back({group->worst_file, group->worst_member, measured->text(), t.by.get()});
-        } else {
-            all.push_back({t.file, t.name, measured->text(), t.by.get()});
+        all.push_back({t.file, t.name, r.recipe, t.by.get()});
+        for (std::size_t c = 0; c < m.table.recipes.size(); ++c) {
+            const auto& [name, recipe] = m.table.recipes[c];
+            if (!m.table.has(r.tensor, c) || policy::recipe_key(recipe) != r.recipe) continue;
+            all.back().recipe = name;                                // with its axis
+            if (const auto group = m.table.of(r.tensor, c).group) {  // without blocks of its own
+                all.back().file = group->worst_file;
+                all.back().tensor = group->worst_member;
+            }
+            break;
         }
     }
     return all;
@@ -1179,7 +1179,7 @@ report::section candidates_section(const judged_model& m) {
 report::record_list decision_records(const judged_model& m) {
     report::record_list list;
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
-        list.push_back(report::written(decision_members, {m, m.tensors[i], m.says.decisions[i]}));
+        list.push_back(report::written(decision_members, {m, i}));
     }
     return list;
 }

@@ -10,31 +10,14 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "libmx/analysis/result_list.hpp"
+#include "libmx/analysis/result.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/metrics/row.hpp"
 #include "libmx/report/command_line.hpp"
 
 namespace mx::policy {
-
-/// A tensor under a recipe: one of many results, of which only its place is kept.
-class measurement {
-  public:
-    measurement(analysis::result_list in, std::size_t index)
-        : in_(std::move(in)), index_(index), under_(&in_.recipe_of(index)) {}
-
-    const codec::recipe& recipe() const { return under_->recipe; }
-    const std::string& text() const { return under_->name; }  ///< canonical spelling
-    analysis::result result() const { return in_[index_]; }
-
-  private:
-    analysis::result_list in_;
-    std::size_t index_;
-    const analysis::named_recipe* under_;  // in the list
-};
 
 /// A tensor as results describe it.
 struct measured_tensor {
@@ -49,7 +32,6 @@ struct measured_tensor {
     std::string left_out;     ///< why a run left it out; else empty
     std::string tied_to;      ///< the tensor of the same file that has this storage; else empty
     std::optional<std::size_t> counted_with = {};  ///< index of the tensor that counts the bytes
-    std::vector<measurement> measured;
     /// The command that measured it; null: not known.
     std::shared_ptr<const report::given_command> by = {};
 

@@ -48,14 +48,15 @@ std::string why_not_measurable(const measured_tensor& t) {
 
 class judging {
   public:
-    judging(std::span<const measured_tensor> tensors, const policy& by, const target& on,
+    judging(const measured_model& m, const policy& by, const target& on,
             std::span<const score> scores)
-        : tensors_(tensors),
+        : model_(m),
+          tensors_(m.tensors),
           by_(by),
           on_(on),
           scores_(scores),
           whole_blocks_(by.setting("whole_blocks") != 0),
-          known_(tensors, whole_blocks_) {}
+          known_(m, whole_blocks_) {}
 
     judgement run() {
         out_.policy_name = by_.name;
@@ -73,7 +74,7 @@ class judging {
         }
         out_.missing = missing.take(operands);
         count_shared_storage();
-        rank_risks(out_, tensors_, known_);
+        rank_risks(out_, model_, known_);
         add_up();
         return std::move(out_);
     }
@@ -174,7 +175,7 @@ class judging {
         if (!whole_blocks_) return {};
         const std::vector<const offer*> first = leading(i);
         const bool whole = std::any_of(first.begin(), first.end(), [&](const offer* o) {
-            return holds_whole_blocks(tensors_[i], o->recipe) || known_.find(i, o->key) != nullptr;
+            return holds_whole_blocks(tensors_[i], o->recipe) || known_.find(i, o->key).has_value();
         });
         return whole ? std::string() : padding_text(tensors_[i], first.front()->recipe);
     }
@@ -195,16 +196,16 @@ class judging {
         const codec::recipe* recipe = nullptr;
         for (const std::size_t i : c.operands) {
             const bool whole = out_.decisions[i].whole_blocks;
-            const measurement* m = known_.find(i, key, !whole);
-            if (m == nullptr) {
+            const auto column = known_.find(i, key, !whole);
+            if (!column) {
                 r.trials.emplace_back();
                 continue;
             }
-            recipe = &m->recipe();
+            recipe = &model_.table.recipes[*column].recipe;
             const measured_tensor& t = tensors_[i];
-            const analysis::result result = m->result();
+            const analysis::result result = model_.table.of(i, *column);
             const trial tried =
-                judge_tensor(vetoes_, dominated_, t, *m, result, known_.normal(key));
+                judge_tensor(vetoes_, dominated_, t, *column, result, known_.normal(key));
             r.trials.push_back(tried);
             if (!whole) continue;
             const auto elements = static_cast<double>(t.elements);
@@ -375,7 +376,7 @@ class judging {
             const class_recipe& r = c.candidates[*c.chosen];
             const auto tried = std::count_if(
                 c.operands.begin(), c.operands.end(), [&, k = std::size_t{0}](auto i) mutable {
-                    return r.trials[k++].of != nullptr && out_.decisions[i].whole_blocks;
+                    return r.trials[k++].column && out_.decisions[i].whole_blocks;
                 });
             c.reason = fmt::format("{} suits {} of {}", r.recipe,
                                    static_cast<std::size_t>(tried) - r.vetoed.size(),
@@ -412,7 +413,7 @@ class judging {
                     std::find_if(c.candidates.begin(), c.candidates.end(),
                                  [](const class_recipe& r) { return r.is == verdict::safe; });
                 if (refused != c.candidates.end()) d.veto = refused->trials[k].worst;
-            } else if (own->trials[k].of == nullptr) {
+            } else if (!own->trials[k].column) {
                 d.undecided = true;
                 d.reason = own->recipe + " was not measured on it";
             } else if (own->trials[k].is != verdict::no) {
@@ -433,7 +434,7 @@ class judging {
         const class_recipe* best = nullptr;
         for (const class_recipe& r : c.candidates) {
             const trial& t = r.trials[operand];
-            if (r.is != verdict::safe || t.of == nullptr || t.is == verdict::no) continue;
+            if (r.is != verdict::safe || !t.column || t.is == verdict::no) continue;
             if (best == nullptr || r.bits < best->bits) best = &r;
         }
         return best;
@@ -441,13 +442,14 @@ class judging {
 
     void give(std::size_t i, const class_recipe& r, const trial& tried) {
         decision& d = out_.decisions[i];
-        const std::uint64_t bytes = bytes_of(bits_in(tried.of->result()), tensors_[i].elements);
+        const std::uint64_t bytes =
+            bytes_of(bits_in(model_.table.of(i, *tried.column)), tensors_[i].elements);
         if (bytes >= tensors_[i].bytes) {
             d.reason = fmt::format("stored in as few bytes as {} takes", r.recipe);
             return;
         }
-        d.recipe = tried.of->text();
-        d.figures = tried.of;
+        d.recipe = model_.table.recipes[*tried.column].name;
+        d.column = tried.column;
         d.over_normal = tried.over_normal;
         d.is = std::max(r.is, tried.is);
         d.bytes = bytes;
@@ -468,7 +470,7 @@ class judging {
         for (const std::size_t i : c.operands) {
             const decision& d = out_.decisions[i];
             for (const offer& o : offers) {
-                if (known_.find(i, o.key, !d.whole_blocks) != nullptr) continue;
+                if (known_.find(i, o.key, !d.whole_blocks)) continue;
                 if (whole_blocks_ && !holds_whole_blocks(tensors_[i], o.recipe)) continue;
                 to.add(tensors_[i], codec::to_string(o.recipe), o.safe() && d.undecided);
             }
@@ -495,7 +497,8 @@ class judging {
 
     static constexpr std::string_view output_gradient = ".dy";
 
-    std::span<const measured_tensor> tensors_;
+    const measured_model& model_;
+    const std::vector<measured_tensor>& tensors_;
     const policy& by_;
     const target& on_;
     std::span<const score> scores_;
@@ -514,9 +517,9 @@ double judgement_totals::ratio() const {
     return recommended == 0 ? 1 : static_cast<double>(stored) / static_cast<double>(recommended);
 }
 
-judgement judge(std::span<const measured_tensor> tensors, const policy& by, const target& on,
+judgement judge(const measured_model& m, const policy& by, const target& on,
                 std::span<const score> scores) {
-    return judging(tensors, by, on, scores).run();
+    return judging(m, by, on, scores).run();
 }
 
 std::string why_kept(const measured_tensor& t, std::string_view role, const policy& by) {

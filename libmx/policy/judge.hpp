@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "libmx/policy/figures.hpp"
+#include "libmx/policy/measured_model.hpp"
 #include "libmx/policy/missing.hpp"
 #include "libmx/policy/policy.hpp"
 #include "libmx/policy/scores.hpp"
@@ -79,10 +79,10 @@ struct decision {
     verdict is = verdict::safe;
     std::optional<reached_limit>
         veto;  ///< the limit that ruled out, or casts doubt on, the recipe of its class
-    const measurement* figures = nullptr;  ///< of the recipe
-    double over_normal = 0;                ///< error_over_normal of the recipe
-    std::string reason;                    ///< a phrase, or what a rule of the policy says
-    bool by_rule = false;                  ///< the reason is the words of such a rule
+    std::optional<std::size_t> column;  ///< of the recipe in the table; none: kept or undecided
+    double over_normal = 0;             ///< error_over_normal of the recipe
+    std::string reason;                 ///< a phrase, or what a rule of the policy says
+    bool by_rule = false;               ///< the reason is the words of such a rule
     std::uint64_t bytes = 0;       ///< 0 if the tensor that counts its storage is treated alike
     std::uint64_t could_save = 0;  ///< bytes that the keeping rule's recipe would save
 };
@@ -124,8 +124,7 @@ struct judgement {
     std::string confidence;
 };
 
-/// The judgement points into `tensors` and `by`, which must outlive it.
-judgement judge(std::span<const measured_tensor> tensors, const policy& by, const target& on,
+judgement judge(const measured_model& m, const policy& by, const target& on,
                 std::span<const score> scores = {});
 
 /// Why a tensor keeps its stored precision whatever is measured of it: it is not an operand of a

@@ -7,26 +7,18 @@
 
 #include "libmx/policy/offers.hpp"
 #include "libmx/policy/operands.hpp"
-#include "libmx/policy/results.hpp"
 
 namespace mx::policy {
-
-std::optional<std::size_t> judged_model::find(std::string_view file,
-                                              std::string_view tensor) const {
-    const auto at = index.find({file, tensor});
-    if (at != index.end()) return at->second;
-    return {};
-}
 
 const std::string& judged_model::file_of(std::size_t tensor) const {
     const measured_tensor& t = tensors[tensor];
     return by_file ? t.file : t.named();
 }
 
-judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b) {
+judged_model judge_model(measured_model measured, const basis& b) {
     judged_model m;
-    m.tensors = std::move(tensors);
-    count_ties_once(m.tensors);
+    static_cast<measured_model&>(m) = std::move(measured);
+    m.count_ties_once();
     m.options = b.options;
     std::set<std::pair<std::string_view, std::string_view>> names;
     for (const measured_tensor& t : m.tensors) {
@@ -36,20 +28,18 @@ judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b) {
     m.on = b.on;
     std::set<std::string_view> seen;
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
-        const measured_tensor& t = m.tensors[i];
         if (seen.insert(m.file_of(i)).second) m.files.push_back(m.file_of(i));
-        m.index.emplace(std::pair(std::string_view(t.file), std::string_view(t.name)), i);
     }
-    m.says = judge(m.tensors, m.by, *m.on, b.scores);
+    m.says = judge(m, m.by, *m.on, b.scores);
     return m;
 }
 
 judged_model judge_model(const analysis::result_list& results, const report::record& tail,
                          const basis& b) {
-    std::vector<measured_tensor> tensors;
-    add_results(results, {}, tensors);
-    add_left_out(tail, {}, tensors);
-    return judge_model(std::move(tensors), b);
+    measured_model m;
+    m.add(results, {});
+    m.add_left_out(tail, {});
+    return judge_model(std::move(m), b);
 }
 
 std::vector<codec::recipe> recipes_to_measure(const policy& by, const target& on,

@@ -2,15 +2,11 @@
 // A model's tensors with their judgement: used by every command that gives a verdict.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
-#include "libmx/analysis/result_list.hpp"
 #include "libmx/policy/judge.hpp"
 
 namespace mx::policy {
@@ -23,9 +19,8 @@ struct basis {
     std::vector<report::given_option> options;  ///< these, as given
 };
 
-/// Tensors and their judgement, which points into them: it can be moved, not copied.
-struct judged_model {
-    std::vector<measured_tensor> tensors;
+/// A measured model and its judgement.
+struct judged_model : measured_model {
     policy by;
     const target* on = nullptr;
     judgement says;
@@ -34,25 +29,16 @@ struct judged_model {
     std::vector<std::string> files;
     std::vector<report::given_option> options;  ///< basis::options
 
-    /// By file and tensor; points into `tensors`.
-    std::map<std::pair<std::string_view, std::string_view>, std::size_t> index;
-
-    judged_model() = default;
-    judged_model(judged_model&&) = default;
-    judged_model& operator=(judged_model&&) = default;
-
-    /// The index of a tensor, none if it was not measured.
-    std::optional<std::size_t> find(std::string_view file, std::string_view tensor) const;
     /// The one of `files` that a tensor is of.
     const std::string& file_of(std::size_t tensor) const;
 
     bool by_file = false;  ///< `files` are files
 };
 
-judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b);
+judged_model judge_model(measured_model m, const basis& b);
 
 /// Of one run, in memory or read from a file: its results, and the tail of its document, whose
-/// member `skipped` lists what the run left out (add_left_out).
+/// member `skipped` lists what the run left out.
 judged_model judge_model(const analysis::result_list& results, const report::record& tail,
                          const basis& b);
 

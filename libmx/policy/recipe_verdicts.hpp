@@ -5,11 +5,8 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
-#include "libmx/base/text_tables.hpp"
 #include "libmx/policy/judged_model.hpp"
 #include "libmx/policy/measurements.hpp"
 
@@ -26,13 +23,10 @@ class recipe_verdicts {
   public:
     explicit recipe_verdicts(const judged_model& m);
 
-    /// The index of a tensor in the model, none if it was not measured.
-    std::optional<std::size_t> find(const std::string& file, const std::string& tensor) const;
-
-    /// None if the tensor keeps its stored precision whatever the recipe, and for a recipe that it
-    /// was not measured under in whole blocks. A recipe that the policy does not name needs
-    /// evaluation at best.
-    std::optional<recipe_verdict> of(std::size_t tensor, std::string_view recipe);
+    /// `column`: of the recipe in the model's table. None if the tensor keeps its stored precision
+    /// whatever the recipe, and for a recipe that it was not measured under in whole blocks. A
+    /// recipe that the policy does not name needs evaluation at best.
+    std::optional<recipe_verdict> of(std::size_t tensor, std::size_t column);
 
   private:
     struct place {
@@ -41,8 +35,7 @@ class recipe_verdicts {
     };
     const judged_model& model_;
     measurements known_;
-    std::vector<place> places_;          // by tensor
-    base::text_map<std::size_t> index_;  // by file and name
+    std::vector<place> places_;  // by tensor
 };
 
 /// "loses 96.9 % of its elements to zero (limit 20 %)".

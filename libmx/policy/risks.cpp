@@ -16,11 +16,11 @@ namespace {
 std::string remedy_of(const class_judgement& c, std::size_t operand, const decision& d,
                       const risk& r) {
     if (d.undecided) return {};
-    if (d.figures == nullptr) return "keep its stored precision";
+    if (!d.column) return "keep its stored precision";
     if (r.recommended && r.is != verdict::no) return {};
     for (const class_recipe& own : c.candidates) {
         const trial& t = own.trials[operand];
-        if (t.of != d.figures) continue;
+        if (t.column != d.column) continue;
         return fmt::format("{}, {} times the squared error of normal data", d.recipe,
                            report::significant_text(t.over_normal, 3));
     }
@@ -29,11 +29,11 @@ std::string remedy_of(const class_judgement& c, std::size_t operand, const decis
 
 }  // namespace
 
-void rank_risks(judgement& j, std::span<const measured_tensor> tensors, measurements& known) {
+void rank_risks(judgement& j, const measured_model& m, measurements& known) {
     const auto worse = [&](const risk& a, const risk& b) {
         const auto key = [&](const risk& r) {
             return std::tuple(r.is == verdict::no, r.one_element == 0, r.over_normal, r.is,
-                              r.energy, tensors[r.tensor].elements);
+                              r.energy, m.tensors[r.tensor].elements);
         };
         return key(a) > key(b);
     };
@@ -44,10 +44,10 @@ void rank_risks(judgement& j, std::span<const measured_tensor> tensors, measurem
             for (std::size_t n = 0; n < c.candidates.size(); ++n) {
                 const class_recipe& of = c.candidates[n];
                 const trial& t = of.trials[k];
-                if (t.of == nullptr || of.is == verdict::no || (c.chosen && n != *c.chosen)) {
+                if (!t.column || of.is == verdict::no || (c.chosen && n != *c.chosen)) {
                     continue;
                 }
-                const analysis::result figures = t.of->result();
+                const analysis::result figures = m.table.of(tensor, *t.column);
                 const auto defined = [](double x) { return std::isnan(x) ? 0 : x; };
                 risk r{tensor,
                        of.recipe,

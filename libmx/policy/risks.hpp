@@ -9,6 +9,6 @@ namespace mx::policy {
 
 /// Sets judgement::risks from its classes and decisions: one for each operand that a candidate
 /// changes. `known`: of the same tensors.
-void rank_risks(judgement& j, std::span<const measured_tensor> tensors, measurements& known);
+void rank_risks(judgement& j, const measured_model& m, measurements& known);
 
 }  // namespace mx::policy

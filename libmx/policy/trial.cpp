@@ -4,10 +4,10 @@
 namespace mx::policy {
 
 trial judge_tensor(const std::vector<const rule*>& vetoes, double dominated,
-                   const measured_tensor& t, const measurement& m, const analysis::result& result,
+                   const measured_tensor& t, std::size_t column, const analysis::result& result,
                    const metrics::row& normal) {
     trial out;
-    out.of = &m;
+    out.column = column;
     out.over_normal = error_over_normal(result, normal);
     if (lossless(result)) return out;
     const figure_input in{t, result, normal, dominated};

@@ -19,7 +19,7 @@ struct reached_limit {
 };
 
 struct trial {
-    const measurement* of = nullptr;  ///< null: not measured
+    std::optional<std::size_t> column;  ///< of the recipe in the table; none: not measured
     verdict is = verdict::safe;
     /// The worst limit that was reached; of equally bad ones, the first in the policy's order.
     std::optional<reached_limit> worst;
@@ -28,11 +28,11 @@ struct trial {
     double one_element = 0;
 };
 
-/// Judges `m`, which is `result` of the tensor `t`, by `vetoes` (policy::vetoes of a role, which
-/// may be one that the policy keeps, such as norms) and the setting `dominated`; `normal` is
+/// Judges the result of the tensor `t` in a column by `vetoes` (policy::vetoes of a role, which may
+/// be one that the policy keeps, such as norms) and the setting `dominated`; `normal` is
 /// figures_on_normal_data of the recipe.
 trial judge_tensor(const std::vector<const rule*>& vetoes, double dominated,
-                   const measured_tensor& t, const measurement& m, const analysis::result& result,
+                   const measured_tensor& t, std::size_t column, const analysis::result& result,
                    const metrics::row& normal);
 
 }  // namespace mx::policy

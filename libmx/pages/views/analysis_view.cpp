@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "libmx/analysis/results_table.hpp"
 #include "libmx/pages/views/document_parts.hpp"
 #include "libmx/pages/views/tensor_remarks.hpp"
 #include "libmx/pages/views/values.hpp"
@@ -27,9 +28,10 @@ namespace {
 
 constexpr const char* regret_share = "regret_share";
 
-// A tensor with its results, one per recipe.
+// A tensor of a table, and those of its recipes that are shown.
 struct tensor_rows {
-    std::vector<std::size_t> results;  // indices
+    std::size_t tensor = 0;
+    std::vector<std::size_t> recipes;
     // Operands of products before tensors that keep their precision, then by squared error relative
     // to normal data, then by error.
     std::tuple<bool, double, double> harm{false, -1, -1};
@@ -38,33 +40,27 @@ struct tensor_rows {
 // The recipes of the tables.
 using recipe_names = std::set<std::string, std::less<>>;
 
-std::vector<tensor_rows> by_tensor(const analysis::result_list& results,
+std::vector<tensor_rows> by_tensor(const analysis::results_table& table,
                                    const recipe_names& recipes) {
+    std::map<std::size_t, metrics::row> normal;
+    for (std::size_t c = 0; c < table.recipes.size(); ++c) {
+        const auto& [name, recipe] = table.recipes[c];
+        if (recipes.contains(name)) normal.emplace(c, policy::figures_on_normal_data(recipe));
+    }
     std::vector<tensor_rows> tensors;
-    std::map<const analysis::named_recipe*, metrics::row> normal;
-    using full_name = std::pair<std::string_view, std::string_view>;  // file and tensor
-    std::map<full_name, std::size_t> places;
-    std::size_t next = 0;
     // The policy that keeps the fewest roles: every other tensor is an operand of products.
     const policy::policy by = policy::find_policy("training");
-    for (const analysis::result& r : results) {
-        const std::size_t index = next++;
-        if (r.elements == 0) continue;  // nothing to show; see left_out_of
-        if (!recipes.contains(r.under->name)) continue;
-        const auto [at, added] =
-            places.emplace(full_name(r.of->file, r.of->tensor), tensors.size());
-        if (added) tensors.emplace_back();
-        tensor_rows& t = tensors[at->second];
-        t.results.push_back(index);
-        const auto known = normal.find(r.under.get());
-        const metrics::row& reference =
-            known != normal.end()
-                ? known->second
-                : normal.emplace(r.under.get(), policy::figures_on_normal_data(r.under->recipe))
-                      .first->second;
-        t.harm = std::max(t.harm,
-                          {by.kept(r.of->role) == nullptr, policy::error_over_normal(r, reference),
-                           analysis::value_or(r.nrmse, -1)});
+    for (std::size_t i = 0; i < table.tensors.size(); ++i) {
+        tensor_rows t{i, {}};
+        for (const auto& [c, reference] : normal) {
+            const analysis::result r = table.of(i, c);
+            if (r.elements == 0) continue;  // nothing to show; see left_out_of
+            t.recipes.push_back(c);
+            t.harm = std::max(
+                t.harm, {by.kept(r.of->role) == nullptr, policy::error_over_normal(r, reference),
+                         analysis::value_or(r.nrmse, -1)});
+        }
+        if (!t.recipes.empty()) tensors.push_back(std::move(t));
     }
     return tensors;
 }
@@ -101,7 +97,9 @@ bool several_files(const analysis::result_list& results) {
 
 report::section tensor_section(const analysis::result_list& results, const recipe_names& recipes,
                                const analysis_view_options& view) {
-    std::vector<tensor_rows> tensors = by_tensor(results, recipes);
+    analysis::results_table table;
+    table.add(results);
+    std::vector<tensor_rows> tensors = by_tensor(table, recipes);
     const std::size_t count = shown(view, tensors.size(), recipes.size());
     const bool groups = !results.empty() && results.front().group;
     const std::string_view things = groups ? "record" : "tensor";
@@ -136,8 +134,8 @@ report::section tensor_section(const analysis::result_list& results, const recip
         }
     }
     for (std::size_t i = 0; i < count; ++i) {
-        for (const std::size_t r : tensors[i].results) {
-            s.rows.push_back(row_of(results[r], files));
+        for (const std::size_t c : tensors[i].recipes) {
+            s.rows.push_back(row_of(table.of(tensors[i].tensor, c), files));
         }
     }
     tensor_remarks remarks;

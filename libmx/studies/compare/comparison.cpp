@@ -44,7 +44,7 @@ std::vector<bits_class> classes_of(const ranking& r) {
 }
 
 // Those of ranked tensors first.
-std::vector<role_ranking> roles_of(const results_table& b, const sweep_plan& plan,
+std::vector<role_ranking> roles_of(const analysis::results_table& b, const sweep_plan& plan,
                                    const std::vector<std::size_t>& ranked) {
     std::vector<role_ranking> rankings;
     for (const engine::role_row& role : engine::roles()) {
@@ -96,10 +96,9 @@ analysis::analysis_request request_of(const sweep_plan& plan, bool phase_sweep) 
 
 comparison evaluate(const sweep_plan& plan, const analysis::analysis& a, bool phase_sweep,
                     const ranked_tensors& ranked) {
-    std::vector<std::string> runs;
-    for (const codec::recipe& r : plan.recipes) runs.push_back(codec::to_string(r));
     comparison c;
-    c.table = arrange(a.results, runs, phase_sweep ? phase_count : 1);
+    c.table = analysis::results_table(plan.recipes, phase_sweep ? phase_count : 1);
+    c.table.add(a.results);
     c.tensors = all_tensors(c.table);
     if (ranked) {
         std::erase_if(c.tensors, [&](std::size_t t) { return !ranked(*c.table.tensors[t].of); });

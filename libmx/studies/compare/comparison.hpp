@@ -14,7 +14,7 @@
 #include "libmx/studies/compare/families.hpp"
 #include "libmx/studies/compare/phases.hpp"
 #include "libmx/studies/compare/ranking.hpp"
-#include "libmx/studies/compare/results_table.hpp"
+#include "libmx/studies/compare/series.hpp"
 
 namespace mx::compare {
 
@@ -42,7 +42,7 @@ struct phase_group {
 };
 
 struct comparison {
-    results_table table;
+    analysis::results_table table;
     std::vector<std::size_t> tensors;  ///< of the table: those that are ranked
     ranking overall;
     std::vector<bool> best;           ///< by place: nothing stands before it

@@ -13,7 +13,8 @@ namespace {
 
 // Whether the factor of a phase makes elements of a tensor Inf (beyond float32), which poisons
 // their blocks.
-bool loses_elements(const results_table& b, std::size_t tensor, const cell& c, std::size_t phase) {
+bool loses_elements(const analysis::results_table& b, std::size_t tensor, const cell& c,
+                    std::size_t phase) {
     return std::ranges::any_of(c.runs, [&](std::size_t run) {
         return b.of(tensor, run, phase).counted() != b.of(tensor, run).counted();
     });
@@ -36,16 +37,17 @@ std::vector<float> phase_factors() {
     return factors;
 }
 
-std::vector<std::vector<double>> phase_errors(const results_table& b, const sweep_plan& plan,
+std::vector<std::vector<double>> phase_errors(const analysis::results_table& b,
+                                              const sweep_plan& plan,
                                               std::span<const std::size_t> among,
                                               std::span<const std::size_t> tensors) {
-    std::vector<std::vector<double>> logarithms(among.size(), std::vector<double>(b.phases));
+    std::vector<std::vector<double>> logarithms(among.size(), std::vector<double>(b.phases()));
     std::size_t counted = 0;
     for (const std::size_t t : tensors) {
-        std::vector<std::vector<double>> of_tensor(among.size(), std::vector<double>(b.phases));
+        std::vector<std::vector<double>> of_tensor(among.size(), std::vector<double>(b.phases()));
         bool whole = true;
         for (std::size_t i = 0; i < among.size() && whole; ++i) {
-            for (std::size_t p = 0; p < b.phases && whole; ++p) {
+            for (std::size_t p = 0; p < b.phases() && whole; ++p) {
                 const cell& c = plan.cells[among[i]];
                 const auto nrmse = figure_of(b, t, c, &analysis::result::nrmse, p);
                 whole = nrmse && *nrmse > 0 && !loses_elements(b, t, c, p);
@@ -55,7 +57,7 @@ std::vector<std::vector<double>> phase_errors(const results_table& b, const swee
         if (!whole) continue;
         ++counted;
         for (std::size_t i = 0; i < among.size(); ++i) {
-            for (std::size_t p = 0; p < b.phases; ++p) logarithms[i][p] += of_tensor[i][p];
+            for (std::size_t p = 0; p < b.phases(); ++p) logarithms[i][p] += of_tensor[i][p];
         }
     }
     if (counted == 0) return {};

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "libmx/analysis/results_table.hpp"
 #include "libmx/studies/compare/cells.hpp"
 #include "libmx/studies/compare/families.hpp"
-#include "libmx/studies/compare/results_table.hpp"
 
 namespace mx::compare {
 
@@ -45,7 +45,8 @@ std::optional<phase_contest> judge_phases(std::span<const std::size_t> among,
 /// geometric mean. Leaves out tensors with an undefined or zero error under any cell of `among`,
 /// and tensors for which a phase counts fewer elements than phase 0 (because they exceed float32).
 /// Empty if no tensor remains.
-std::vector<std::vector<double>> phase_errors(const results_table& b, const sweep_plan& plan,
+std::vector<std::vector<double>> phase_errors(const analysis::results_table& b,
+                                              const sweep_plan& plan,
                                               std::span<const std::size_t> among,
                                               std::span<const std::size_t> tensors);
 

@@ -11,7 +11,7 @@ namespace mx::compare {
 namespace {
 
 // The cells of a plan and its baseline, without those that have no measured tensor.
-std::vector<const cell*> contenders(const results_table& b, const sweep_plan& plan,
+std::vector<const cell*> contenders(const analysis::results_table& b, const sweep_plan& plan,
                                     std::span<const std::size_t> among, std::size_t phase) {
     std::vector<const cell*> all;
     const auto add = [&](const cell& c) {
@@ -23,7 +23,7 @@ std::vector<const cell*> contenders(const results_table& b, const sweep_plan& pl
 }
 
 // Finds the tensors measured under all contenders.
-void choose_tensors(const results_table& b, const std::vector<const cell*>& cells,
+void choose_tensors(const analysis::results_table& b, const std::vector<const cell*>& cells,
                     std::span<const std::size_t> among, std::size_t phase, common_tensors& to) {
     for (const std::size_t t : among) {
         const auto measured = std::ranges::count_if(
@@ -43,13 +43,14 @@ void choose_tensors(const results_table& b, const std::vector<const cell*>& cell
 }
 
 // Whether one of the runs of a cell has no error on a tensor.
-bool exact_on(const results_table& b, std::size_t tensor, const cell& c, std::size_t phase) {
+bool exact_on(const analysis::results_table& b, std::size_t tensor, const cell& c,
+              std::size_t phase) {
     return std::ranges::any_of(c.runs,
                                [&](std::size_t run) { return b.of(tensor, run, phase).rmse == 0; });
 }
 
-void choose_compared(const results_table& b, std::vector<const cell*> cells, std::size_t phase,
-                     common_tensors& to) {
+void choose_compared(const analysis::results_table& b, std::vector<const cell*> cells,
+                     std::size_t phase, common_tensors& to) {
     std::erase_if(cells, [&](const cell* c) {
         return std::ranges::all_of(to.tensors,
                                    [&](std::size_t t) { return exact_on(b, t, *c, phase); });
@@ -63,7 +64,7 @@ void choose_compared(const results_table& b, std::vector<const cell*> cells, std
 
 // Chooses from `among` (indices into the table). Cells without a measured tensor do not reduce
 // `tensors`, cells without an error in any of these do not reduce `compared`.
-common_tensors tensors_in_common(const results_table& b, const sweep_plan& plan,
+common_tensors tensors_in_common(const analysis::results_table& b, const sweep_plan& plan,
                                  std::span<const std::size_t> among, std::size_t phase) {
     common_tensors c;
     const std::vector<const cell*> cells = contenders(b, plan, among, phase);
@@ -101,7 +102,7 @@ class seed_means {
     std::size_t seeds_ = 0;
 };
 
-standing stand(const results_table& b, const sweep_plan& plan, const cell& c,
+standing stand(const analysis::results_table& b, const sweep_plan& plan, const cell& c,
                const common_tensors& over, std::size_t phase, pooling how) {
     standing s;
     s.exact = true;
@@ -148,7 +149,8 @@ standing stand(const results_table& b, const sweep_plan& plan, const cell& c,
     return s;
 }
 
-void count_wins(const results_table& b, const sweep_plan& plan, std::size_t phase, ranking& to) {
+void count_wins(const analysis::results_table& b, const sweep_plan& plan, std::size_t phase,
+                ranking& to) {
     std::vector<std::optional<double>> rmse(plan.cells.size());
     for (const std::size_t t : to.over.tensors) {
         double least = std::numeric_limits<double>::infinity();
@@ -180,7 +182,7 @@ bool dominates(const trade& a, const trade& b) {
 
 }  // namespace
 
-std::optional<double> figure_of(const results_table& b, std::size_t tensor, const cell& c,
+std::optional<double> figure_of(const analysis::results_table& b, std::size_t tensor, const cell& c,
                                 double analysis::result::*figure, std::size_t phase) {
     double sum = 0;
     for (const std::size_t run : c.runs) sum += b.of(tensor, run, phase).*figure;
@@ -233,7 +235,7 @@ std::optional<double> pool::rate(std::size_t i) const {
     return std::min(1.0, part[i] / whole[i]);
 }
 
-bool unmeasured(const results_table& b, const cell& c, std::span<const std::size_t> among,
+bool unmeasured(const analysis::results_table& b, const cell& c, std::span<const std::size_t> among,
                 std::size_t phase) {
     return std::ranges::none_of(among,
                                 [&](std::size_t t) { return rmse_of(b, t, c, phase).has_value(); });
@@ -243,7 +245,7 @@ bool stands_before(const standing& a, const standing& b) {
     return place(a) * (1 + same_rmse) < place(b);
 }
 
-std::optional<std::size_t> best_on(const sweep_plan& plan, const results_table& b,
+std::optional<std::size_t> best_on(const sweep_plan& plan, const analysis::results_table& b,
                                    std::size_t tensor) {
     std::optional<std::size_t> best;
     double least = 0;
@@ -256,8 +258,8 @@ std::optional<std::size_t> best_on(const sweep_plan& plan, const results_table& 
     return best;
 }
 
-ranking rank(const results_table& b, const sweep_plan& plan, std::span<const std::size_t> among,
-             std::size_t phase, pooling how) {
+ranking rank(const analysis::results_table& b, const sweep_plan& plan,
+             std::span<const std::size_t> among, std::size_t phase, pooling how) {
     ranking r;
     r.over = tensors_in_common(b, plan, among, phase);
     for (std::size_t c = 0; c < plan.cells.size(); ++c) {
@@ -273,7 +275,7 @@ ranking rank(const results_table& b, const sweep_plan& plan, std::span<const std
     return r;
 }
 
-std::vector<std::size_t> all_tensors(const results_table& b) {
+std::vector<std::size_t> all_tensors(const analysis::results_table& b) {
     std::vector<std::size_t> all(b.tensors.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     return all;

@@ -8,11 +8,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "libmx/analysis/results_table.hpp"
 #include "libmx/base/student.hpp"
 #include "libmx/studies/compare/cells.hpp"
-#include "libmx/studies/compare/results_table.hpp"
 
 namespace mx::compare {
 
@@ -21,6 +22,39 @@ enum class pooling : std::uint8_t {
     as_stored,  ///< squared errors as they are: tensors of large values count most
     equal_rms   ///< every tensor divided by its RMS first: none hides the others by its size
 };
+
+/// A rate that is pooled over tensors, and its denominator.
+struct pooled_rate {
+    enum class whole : std::uint8_t { elements, blocks, squared_error };
+    std::string_view name;
+    whole of;
+    double analysis::result::*figure;
+};
+
+/// The rates that a ranking pools besides errors and bits.
+inline constexpr std::array pooled_rates{
+    pooled_rate{"overflow_rate", pooled_rate::whole::elements, &analysis::result::overflow_rate},
+    pooled_rate{"clamp_rate", pooled_rate::whole::elements, &analysis::result::clamp_rate},
+    pooled_rate{"underflow_rate", pooled_rate::whole::elements, &analysis::result::underflow_rate},
+    pooled_rate{"saturated_block_rate", pooled_rate::whole::blocks,
+                &analysis::result::saturated_block_rate},
+    pooled_rate{"collapsed_block_rate", pooled_rate::whole::blocks,
+                &analysis::result::collapsed_block_rate},
+    pooled_rate{"clamp_error_share", pooled_rate::whole::squared_error,
+                &analysis::result::clamp_error_share},
+    pooled_rate{"underflow_error_share", pooled_rate::whole::squared_error,
+                &analysis::result::underflow_error_share},
+    pooled_rate{"grid_error_share", pooled_rate::whole::squared_error,
+                &analysis::result::grid_error_share},
+    pooled_rate{"regret_share", pooled_rate::whole::squared_error, &analysis::result::regret_share},
+};
+
+/// The index in pooled_rates of a rate that must exist.
+constexpr std::size_t rate_index(std::string_view name) {
+    std::size_t i = 0;
+    while (pooled_rates[i].name != name) ++i;
+    return i;
+}
 
 /// The rank of a cell. Figures of a cell with several seeds are means over them, with intervals.
 struct standing {
@@ -59,11 +93,11 @@ struct ranking {
 };
 
 /// A figure of a tensor under a cell, the mean over its seeds; nullopt if one of them has none.
-std::optional<double> figure_of(const results_table& b, std::size_t tensor, const cell& c,
+std::optional<double> figure_of(const analysis::results_table& b, std::size_t tensor, const cell& c,
                                 double analysis::result::*figure, std::size_t phase = 0);
 /// The R-MSE; nullopt if the tensor was left out.
-inline std::optional<double> rmse_of(const results_table& b, std::size_t tensor, const cell& c,
-                                     std::size_t phase = 0) {
+inline std::optional<double> rmse_of(const analysis::results_table& b, std::size_t tensor,
+                                     const cell& c, std::size_t phase = 0) {
     return figure_of(b, tensor, c, &analysis::result::rmse, phase);
 }
 
@@ -85,20 +119,21 @@ struct pool {
 
 /// The cell with the smallest R-MSE on a tensor, the first of equals; nullopt if all of them left
 /// the tensor out.
-std::optional<std::size_t> best_on(const sweep_plan& plan, const results_table& b,
+std::optional<std::size_t> best_on(const sweep_plan& plan, const analysis::results_table& b,
                                    std::size_t tensor);
 
 /// Whether no tensor of `among` has a figure under a cell.
-bool unmeasured(const results_table& b, const cell& c, std::span<const std::size_t> among,
+bool unmeasured(const analysis::results_table& b, const cell& c, std::span<const std::size_t> among,
                 std::size_t phase = 0);
 
 /// Ranks the cells of `plan` on those of the tensors `among` (indices into the table) on which all
 /// of them can be compared.
-ranking rank(const results_table& b, const sweep_plan& plan, std::span<const std::size_t> among,
-             std::size_t phase = 0, pooling how = pooling::as_stored);
+ranking rank(const analysis::results_table& b, const sweep_plan& plan,
+             std::span<const std::size_t> among, std::size_t phase = 0,
+             pooling how = pooling::as_stored);
 
 /// Indices of all tensors of a table.
-std::vector<std::size_t> all_tensors(const results_table& b);
+std::vector<std::size_t> all_tensors(const analysis::results_table& b);
 
 /// R-MSEs with a smaller relative difference count as equal: sums are no more accurate than that
 /// (docs/guide/figures.md).

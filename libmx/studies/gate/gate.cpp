@@ -124,10 +124,11 @@ class referee {
                 const report::record r{{"tensor", t.name}, {"role", t.role}};
                 if (!d.whole_blocks || !analysis::concerns(rules_[rule], r)) continue;
                 if (!recipes.takes_all()) {
-                    for (const policy::measurement& x : t.measured) {
-                        if (!recipes.takes(x.text())) continue;
-                        const auto v = verdicts.of(i, x.text());
-                        if (v) see_verdict(rule, t, x.text(), v->is, v->why);
+                    for (std::size_t x = 0; x < m.table.recipes.size(); ++x) {
+                        const std::string& recipe = m.table.recipes[x].name;
+                        if (!recipes.takes(recipe)) continue;
+                        const auto v = verdicts.of(i, x);
+                        if (v) see_verdict(rule, t, recipe, v->is, v->why);
                     }
                 } else if (d.undecided) {
                     ++verdict_.rules[rule].checked;
@@ -138,7 +139,8 @@ class referee {
                     ++verdict_.rules[rule].checked;  // kept as stored, which loses nothing
                 } else if (chosen != nullptr) {
                     const policy::trial& tried = chosen->trials[k];
-                    see_verdict(rule, t, tried.of->text(), tried.is, tried.worst);
+                    see_verdict(rule, t, m.table.recipes[*tried.column].name, tried.is,
+                                tried.worst);
                 }
             }
         }

@@ -165,7 +165,7 @@ class gatherer {
         std::map<std::size_t, std::size_t> places;  // by index in the judged model
         for (std::size_t i = 0; i < all_.tensors.size(); ++i) {
             const auto judged =
-                verdicts_.find(all_.tensors[i].of->file, all_.tensors[i].of->tensor);
+                judged_.table.find(all_.tensors[i].of->file, all_.tensors[i].of->tensor);
             if (judged) places.emplace(*judged, i);
         }
         std::map<std::size_t, plan_group> alike;  // by index of the first
@@ -260,7 +260,7 @@ class gatherer {
             t.of = r.of;
             t.elements = r.elements;
             gathered& g = tensors_.back();
-            g.judged = verdicts_.find(r.of->file, r.of->tensor);
+            g.judged = judged_.table.find(r.of->file, r.of->tensor);
             if (g.judged) {
                 const policy::decision& d = judged_.says.decisions[*g.judged];
                 g.kept = !d.whole_blocks;
@@ -395,13 +395,14 @@ class gatherer {
     // The policy's verdict on a choice; nullopt if it may not be chosen.
     std::optional<policy::verdict> offered(gathered& g, const std::string& recipe) {
         g.seen = true;
-        if (!g.judged) return {};
+        const auto column = judged_.table.find(recipe);
+        if (!g.judged || !column) return {};
         const policy::decision& d = judged_.says.decisions[*g.judged];
         if (request_.follow) {
             if (d.undecided) refuse_undecided(g, d);
             return d.recipe == recipe ? std::optional(d.is) : std::nullopt;
         }
-        const std::optional<policy::recipe_verdict> v = verdicts_.of(*g.judged, recipe);
+        const std::optional<policy::recipe_verdict> v = verdicts_.of(*g.judged, *column);
         if (!v || (request_.recipes.empty() && !v->candidate)) return {};
         if (v->is != policy::verdict::no) return v->is;
         if (v->why) {

@@ -17,7 +17,6 @@
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/engine/model.hpp"
-#include "libmx/policy/results.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -72,9 +71,9 @@ void check_recommended(const policy::judged_model& m) {
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
         const policy::decision& d = m.says.decisions[i];
         CAPTURE(m.tensors[i].name, d.role, d.recipe, d.reason);
-        if (d.figures == nullptr) continue;
+        if (!d.column) continue;
         CHECK(d.operand);
-        const analysis::result r = d.figures->result();
+        const analysis::result r = m.table.of(i, *d.column);
         if (d.role == "weight") CHECK_FALSE(d.over_normal >= 2);
         CHECK_FALSE(r.saturated_block_rate >= 0.01);
         CHECK_FALSE(r.clamp_rate >= 0.01);
@@ -103,7 +102,7 @@ TEST_CASE("verdicts on synthetic checkpoints give recipes to operands of product
             CAPTURE(m.tensors[i].name, d.role, d.recipe);
             if (quantized.count(d.role) == 0) CHECK(d.recipe == policy::keep_choice);
             CHECK_FALSE(d.undecided);
-            given += d.figures != nullptr ? 1u : 0u;
+            given += d.column ? 1u : 0u;
         }
         CHECK(given > 0);
         CHECK(m.says.policy_name ==
@@ -124,7 +123,7 @@ TEST_CASE("of a trained model the matrices are quantized, and all else keeps its
         const policy::decision& d = m.says.decisions[i];
         CAPTURE(m.tensors[i].name, d.role, d.recipe);
         CHECK(d.recipe == (d.role == "weight" ? "mxfp8:scale=rceil" : "keep"));
-        quantized += d.figures != nullptr ? 1u : 0u;
+        quantized += d.column ? 1u : 0u;
     }
     CHECK(quantized == 9);
     // E2M1 is compared with E2M1 on normally distributed data, which it reaches: four bits are not

@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "libmx/base/status.hpp"
-#include "libmx/policy/results.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/policy/model.hpp"
 
@@ -88,7 +87,7 @@ TEST_CASE("a rule that keeps tensors need not say why") {
 TEST_CASE("results without the bits of an element are judged by those of whole blocks") {
     auto tensors = projections();
     const judgement whole = judged(tensors);
-    for (measured_tensor& t : tensors) {
+    for (tested_tensor& t : tensors) {
         for (const std::string& r : usual) {
             alter(t, r, [](analysis::result& f) { f.bits_per_element = nan; });
         }
@@ -166,9 +165,9 @@ TEST_CASE("risks are ordered by error relative to normal data, not by size or ze
     auto tensors = projections({"mxfp8:scale=rceil"});
     tensors.push_back(normal_tensor("big", "weight", {1024, 1024}, {"mxfp8:scale=rceil"}));
     const auto change = [&](std::size_t i, double metrics::row::*member, double value) {
-        alter(tensors[i].measured.front(), [&](analysis::result& f) { f.*member = value; });
+        tensors[i].measured.front().*member = value;
     };
-    const double usual_error = tensors[0].measured.front().result().nrmse;
+    const double usual_error = tensors[0].measured.front().nrmse;
     change(40, &metrics::row::nrmse, 1.05 * usual_error);
     change(7, &metrics::row::nrmse, 1.2 * usual_error);
     change(8, &metrics::row::underflow_rate, 0.5);  // zeros without energy
@@ -334,7 +333,7 @@ TEST_CASE("nothing is recommended where the policy's choice was not measured") {
 TEST_CASE("another scale rule has to gain the margin") {
     auto tensors = projections();
     const double gain = GENERATE(0.4, 0.6);
-    for (measured_tensor& t : tensors) {
+    for (tested_tensor& t : tensors) {
         const double db = normal_row("mxfp8:scale=rceil").sqnr_db + gain;
         alter(t, "mxfp8", [&](analysis::result& f) {
             f.sqnr_db = db;
@@ -378,8 +377,8 @@ TEST_CASE("equal recipes are ordered by bits, then by the policy, whatever was m
          {usual, std::vector<std::string>{"nvfp4", "mxfp4:scale=even", "mxfp8:scale=even", "mxfp8",
                                           "mxfp4", "mxfp8:scale=rceil", "mxfp8_e5m2"}}) {
         auto tensors = projections(recipes);
-        for (measured_tensor& t : tensors) {
-            for (measurement& m : t.measured) alter(m, make_exact);
+        for (tested_tensor& t : tensors) {
+            for (analysis::result& r : t.measured) make_exact(r);
         }
         const judgement j = judged(tensors);
         const class_judgement& c = j.classes.front();
@@ -406,7 +405,11 @@ TEST_CASE("tensors with one storage are counted once") {
     auto tensors = projections();
     tensors[7].tied_to = tensors[3].name;
     tensors[8].tied_to = tensors[9].tied_to = "not measured";
-    count_ties_once(tensors);
+    measured_model m = model_of(tensors);
+    m.count_ties_once();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        tensors[i].counted_with = m.tensors[i].counted_with;
+    }
     CHECK(tensors[7].counted_with == 3);
     CHECK_FALSE(tensors[8].counted_with);
     CHECK(tensors[9].counted_with == 8);
@@ -447,17 +450,14 @@ TEST_CASE("gradients that lose energy in elements that become zero never get few
     const std::vector<std::string> recipes{"mxfp8:scale=rceil", "mxfp6:scale=even",
                                            "mxfp4:scale=even", "nvfp4",
                                            "mxfp4:scale=even,round=stochastic,transform=hadamard"};
-    std::vector<measured_tensor> tensors{normal_tensor("dy", "gradient", {512, 64}, recipes)};
-    for (measurement& m : tensors[0].measured) {
-        const bool eight = m.text().starts_with("mxfp8");
-        alter(m, [&](analysis::result& f) {
-            f.crest_factor = 60;
-            if (eight) return;
-            f.nrmse = 0.2;
-            f.underflow_error_share = 0.6;
-        });
+    std::vector<tested_tensor> tensors{normal_tensor("dy", "gradient", {512, 64}, recipes)};
+    for (analysis::result& r : tensors[0].measured) {
+        r.crest_factor = 60;
+        if (r.under->name.starts_with("mxfp8")) continue;
+        r.nrmse = 0.2;
+        r.underflow_error_share = 0.6;
     }
-    CHECK(default_policy(tensors) == "training");
+    CHECK(default_policy(model_of(tensors).tensors) == "training");
     const judgement j = judged(tensors, "training");
     CHECK(chosen(j, "gradient") == "mxfp8:scale=rceil");
     const class_judgement& c = class_of(j, "gradient");
@@ -481,12 +481,12 @@ TEST_CASE("gradients that lose energy in elements that become zero never get few
 TEST_CASE(
     "of a dump of a training step the operands of products are judged, not results and inputs of "
     "norms") {
-    std::vector<measured_tensor> tensors{normal_tensor("q.x", "activation", {96, 64}),
-                                         normal_tensor("q.weight", "weight", {64, 64}),
-                                         normal_tensor("q.dy", "gradient", {96, 64}),
-                                         normal_tensor("norm.weight", "norm", {64}),
-                                         normal_tensor("norm.x", "activation", {96, 64}),
-                                         normal_tensor("grad.q.weight", "gradient", {64, 64})};
+    std::vector<tested_tensor> tensors{normal_tensor("q.x", "activation", {96, 64}),
+                                       normal_tensor("q.weight", "weight", {64, 64}),
+                                       normal_tensor("q.dy", "gradient", {96, 64}),
+                                       normal_tensor("norm.weight", "norm", {64}),
+                                       normal_tensor("norm.x", "activation", {96, 64}),
+                                       normal_tensor("grad.q.weight", "gradient", {64, 64})};
     const judgement j = judged(tensors, "training");
     CHECK(j.of_a_step);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -598,11 +598,11 @@ TEST_CASE("what is stored in few bits already stays, and each recipe is measured
 
 TEST_CASE("weights that a recipe holds exactly need no evaluation") {
     auto tensors = projections();
-    for (measured_tensor& t : tensors) alter(t, "mxfp4:scale=even", make_exact);
+    for (tested_tensor& t : tensors) alter(t, "mxfp4:scale=even", make_exact);
     CHECK(chosen(judged(tensors)) == "mxfp4:scale=even");
     CHECK(class_of(judged(tensors), "weight").reason == "mxfp4:scale=even suits 40 of 40 tensors");
     // Neither do recipes that the policy does not name.
-    for (measured_tensor& t : tensors) alter(t, "mxfp6:scale=even", make_exact);
+    for (tested_tensor& t : tensors) alter(t, "mxfp6:scale=even", make_exact);
     REQUIRE(class_of(judged(tensors), "weight").six);
     CHECK(class_of(judged(tensors), "weight").six->is == verdict::safe);
     // One tensor that changes is enough.
@@ -610,7 +610,7 @@ TEST_CASE("weights that a recipe holds exactly need no evaluation") {
     CHECK(chosen(judged(tensors)) == "mxfp8:scale=rceil");
     // A dump of activations is a sample.
     auto dumped = projections();
-    for (measured_tensor& t : dumped) {
+    for (tested_tensor& t : dumped) {
         t.role = "activation";
         alter(t, "mxfp4:scale=even", make_exact);
     }
@@ -618,14 +618,17 @@ TEST_CASE("weights that a recipe holds exactly need no evaluation") {
     CHECK(judged(dumped).decisions[0].recipe == "mxfp8:scale=rceil");
     // In a training weights change.
     auto trained = projections();
-    for (measured_tensor& t : trained) alter(t, "mxfp4:scale=even", make_exact);
+    for (tested_tensor& t : trained) alter(t, "mxfp4:scale=even", make_exact);
     CHECK(judged(trained, "training").decisions[0].recipe != "mxfp4:scale=even");
 }
 
 TEST_CASE("the default policy follows what the file holds") {
-    CHECK(default_policy(projections()) == "inference");
-    CHECK(default_policy(std::vector{normal_tensor("x", "activation", {4, 64})}) == "inference");
-    CHECK(default_policy(std::vector{normal_tensor("m", "optimizer", {4, 64})}) == "training");
+    const auto by_default = [](const std::vector<tested_tensor>& tensors) {
+        return default_policy(model_of(tensors).tensors);
+    };
+    CHECK(by_default(projections()) == "inference");
+    CHECK(by_default({normal_tensor("x", "activation", {4, 64})}) == "inference");
+    CHECK(by_default({normal_tensor("m", "optimizer", {4, 64})}) == "training");
     CHECK(judged({}).classes.empty());
     CHECK(judged({}).totals.ratio() == 1);
 }

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -26,21 +27,26 @@ inline metrics::row normal_row(const std::string& recipe) {
     return known.emplace(recipe, figures_on_normal_data(codec::parse_recipe(recipe))).first->second;
 }
 
-inline measurement measured(const std::string& recipe) {
+/// A tensor with its results, in any number and order.
+struct tested_tensor : measured_tensor {
+    std::vector<analysis::result> measured;
+};
+
+inline analysis::result measured(const std::string& recipe) {
     codec::recipe plain = codec::parse_recipe(recipe);
     analysis::result r;
     r.under = std::make_shared<analysis::named_recipe>(
         analysis::named_recipe{codec::to_string(plain), plain});
     plain.axis = {};
     static_cast<metrics::row&>(r) = normal_row(codec::to_string(plain));
-    return {{r}, 0};
+    return r;
 }
 
 /// A tensor of normal data stored as float32.
-inline measured_tensor normal_tensor(const std::string& name, const std::string& role,
-                                     std::vector<std::uint64_t> shape,
-                                     const std::vector<std::string>& recipes = usual) {
-    measured_tensor t;
+inline tested_tensor normal_tensor(const std::string& name, const std::string& role,
+                                   std::vector<std::uint64_t> shape,
+                                   const std::vector<std::string>& recipes = usual) {
+    tested_tensor t;
     t.file = "model.safetensors";
     t.name = name;
     t.role = role;
@@ -55,28 +61,22 @@ inline measured_tensor normal_tensor(const std::string& name, const std::string&
     return t;
 }
 
-inline measurement& under(measured_tensor& t, const std::string& recipe) {
-    for (measurement& m : t.measured) {
-        if (m.text() == codec::to_string(codec::parse_recipe(recipe))) return m;
+inline analysis::result& under(tested_tensor& t, const std::string& recipe) {
+    for (analysis::result& r : t.measured) {
+        if (r.under->name == codec::to_string(codec::parse_recipe(recipe))) return r;
     }
     throw std::out_of_range(recipe);
 }
 
-/// Changes the measurements: `how` receives the result.
+/// Changes a result: `how` receives it.
 template <typename How>
-void alter(measurement& m, How how) {
-    analysis::result r = m.result();
-    how(r);
-    m = measurement({r}, 0);
-}
-template <typename How>
-void alter(measured_tensor& t, const std::string& recipe, How how) {
-    alter(under(t, recipe), how);
+void alter(tested_tensor& t, const std::string& recipe, How how) {
+    how(under(t, recipe));
 }
 
 /// Ten layers of four projections, 4096 elements each.
-inline std::vector<measured_tensor> projections(const std::vector<std::string>& recipes = usual) {
-    std::vector<measured_tensor> out;
+inline std::vector<tested_tensor> projections(const std::vector<std::string>& recipes = usual) {
+    std::vector<tested_tensor> out;
     for (int layer = 0; layer < 10; ++layer) {
         for (const char* name : {"q", "k", "v", "o"}) {
             out.push_back(
@@ -87,7 +87,30 @@ inline std::vector<measured_tensor> projections(const std::vector<std::string>& 
     return out;
 }
 
-inline judgement judged(const std::vector<measured_tensor>& tensors,
+/// Each tensor has a result.
+inline measured_model model_of(const std::vector<tested_tensor>& tensors) {
+    measured_model m;
+    analysis::result_list results;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        analysis::tensor_identity of;
+        of.file = std::to_string(i);  // names need not differ
+        for (analysis::result r : tensors[i].measured) {
+            r.of = std::make_shared<analysis::tensor_identity>(of);
+            results.push_back(r);
+        }
+        m.tensors.push_back(tensors[i]);
+    }
+    m.table.add(results);
+    if (m.table.tensors.size() != tensors.size()) throw std::logic_error("no result");
+    return m;
+}
+
+inline judgement judge(const std::vector<tested_tensor>& tensors, const policy& by,
+                       const target& on, std::span<const score> scores = {}) {
+    return mx::policy::judge(model_of(tensors), by, on, scores);
+}
+
+inline judgement judged(const std::vector<tested_tensor>& tensors,
                         std::string_view by = "inference", std::string_view on = "any",
                         const std::vector<score>& scores = {}) {
     static std::map<std::string, policy, std::less<>> policies;

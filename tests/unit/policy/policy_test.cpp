@@ -2,7 +2,7 @@
 #include "libmx/policy/policy.hpp"
 
 #include "libmx/base/status.hpp"
-#include "libmx/policy/results.hpp"
+#include "libmx/policy/measured_model.hpp"
 #include "libmx/policy/scores.hpp"
 #include "libmx/report/writers.hpp"
 #include "tests/catch.hpp"
@@ -137,12 +137,12 @@ TEST_CASE("norms are judged by their spread") {
     const mx::policy::policy p = with_rules(
         R"({"rule": "setting", "setting": "least_axes", "value": 1},
            {"rule": "candidate", "role": "norm", "recipe": "mxfp8:scale=rceil", "verdict": "safe"})");
-    std::vector<measured_tensor> tensors{normal_tensor("norm.weight", "norm", {64})};
-    measurement& m = under(tensors[0], "mxfp8:scale=rceil");
-    alter(m, [](analysis::result& f) { f.spread_error = 0.09; });
+    std::vector<tested_tensor> tensors{normal_tensor("norm.weight", "norm", {64})};
+    analysis::result& r = under(tensors[0], "mxfp8:scale=rceil");
+    r.spread_error = 0.09;
     CHECK(judge(tensors, p, find_target("any")).decisions[0].recipe == "mxfp8:scale=rceil");
     // The same SQNR, of values that are closer together.
-    alter(m, [](analysis::result& f) { f.spread_error = 0.45; });
+    r.spread_error = 0.45;
     const judgement j = judge(tensors, p, find_target("any"));
     CHECK(j.decisions[0].recipe == keep_choice);
     CHECK(j.decisions[0].veto->of->name == "error_of_spread");
@@ -150,8 +150,8 @@ TEST_CASE("norms are judged by their spread") {
           "has an error of 45.00 % of the spread of its values");
     // Also for norms that a policy keeps, on request.
     const mx::policy::policy keeps = find_policy("inference");
-    const trial t = judge_tensor(keeps.vetoes("norm"), keeps.setting("dominated"), tensors[0], m,
-                                 m.result(), normal_row("mxfp8:scale=rceil"));
+    const trial t = judge_tensor(keeps.vetoes("norm"), keeps.setting("dominated"), tensors[0], 0, r,
+                                 normal_row("mxfp8:scale=rceil"));
     CHECK(t.is == verdict::no);
 }
 
@@ -218,19 +218,19 @@ TEST_CASE("results become tensors") {
     for (const char* r : {"mxfp8:scale=rceil", "nvfp4", "mxfp8:scale=rceil"}) {
         results.push_back(record(r, 31.5));
     }
-    std::vector<measured_tensor> tensors;
-    add_results(analysis::results_of(results, "r.json"), {}, tensors);
-    REQUIRE(tensors.size() == 1);
-    CHECK(tensors[0].bytes == 4096);
-    CHECK(tensors[0].shape == std::vector<std::uint64_t>{64, 32});
-    REQUIRE(tensors[0].measured.size() == 2);  // a second result of one is left out
-    const analysis::result first = tensors[0].measured[0].result();
+    measured_model m;
+    m.add(analysis::results_of(results, "r.json"), {});
+    REQUIRE(m.tensors.size() == 1);
+    CHECK(m.tensors[0].bytes == 4096);
+    CHECK(m.tensors[0].shape == std::vector<std::uint64_t>{64, 32});
+    REQUIRE(m.table.recipes.size() == 2);  // a second result of one is left out
+    const analysis::result first = m.table.of(0, 0);
     CHECK(first.sqnr_db == 31.5);
     CHECK(first.exact == 0);
     CHECK(std::isnan(first.gain));
     CHECK(std::isnan(first.clamp_rate));
-    CHECK(tensors[0].measured[1].text() == "nvfp4");
-    CHECK(tensors[0].measured[1].result().poisoned == 32);
+    CHECK(m.table.recipes[1].name == "nvfp4");
+    CHECK(m.table.of(0, 1).poisoned == 32);
 }
 
 }  // namespace

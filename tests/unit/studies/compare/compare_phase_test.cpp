@@ -164,7 +164,8 @@ TEST_CASE("a tensor that a factor carries beyond float32 is left out of the phas
             }
         }
     }
-    const results_table b = arrange(results, {"mxfp8", "mxfp4"}, phase_count);
+    analysis::results_table b(codec::parse_recipes({"mxfp8", "mxfp4"}), phase_count);
+    b.add(results);
     const auto errors = phase_errors(b, plan, pair, all_tensors(b));
     REQUIRE(errors.size() == 2);
     CHECK(errors[1].front() == Approx(0.1));

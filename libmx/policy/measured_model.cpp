@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/policy/results.hpp"
+#include "libmx/policy/measured_model.hpp"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -40,28 +39,16 @@ measured_tensor tensor_of(const analysis::result& r) {
 
 }  // namespace
 
-void add_results(const analysis::result_list& results, const report::record& head,
-                 std::vector<measured_tensor>& to) {
+void measured_model::add(const analysis::result_list& results, const report::record& head) {
+    table.add(results);
     const auto by = report::given_in(head);
-    std::map<std::pair<std::string, std::string>, std::size_t> known;
-    for (std::size_t i = 0; i < to.size(); ++i) known[{to[i].file, to[i].name}] = i;
-    std::size_t next = 0;
-    for (const analysis::result& r : results) {
-        const std::size_t index = next++;
-        if (r.phase.value_or(0) != 0) continue;
-        const auto [at, added] = known.emplace(std::pair(r.of->file, r.of->tensor), to.size());
-        if (added) {
-            to.push_back(tensor_of(r));
-            to.back().by = by;
-        }
-        measured_tensor& t = to[at->second];
-        const bool there = std::ranges::any_of(
-            t.measured, [&](const measurement& m) { return m.recipe() == r.under->recipe; });
-        if (!there) t.measured.emplace_back(results, index);
+    while (tensors.size() < table.tensors.size()) {
+        tensors.push_back(tensor_of(table.first_of(tensors.size())));
+        tensors.back().by = by;
     }
 }
 
-void count_ties_once(std::vector<measured_tensor>& tensors) {
+void measured_model::count_ties_once() {
     using place = std::pair<std::string_view, std::string_view>;  // file, name of the storage's own
     std::map<place, std::size_t> owners;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -77,13 +64,12 @@ void count_ties_once(std::vector<measured_tensor>& tensors) {
     }
 }
 
-void add_left_out(const report::record& tail, const report::record& head,
-                  std::vector<measured_tensor>& to) {
+void measured_model::add_left_out(const report::record& tail, const report::record& head) {
     const auto by = report::given_in(head);
     const auto* skipped = report::member<report::list>(tail, "skipped");
     if (skipped == nullptr) return;
     std::set<std::pair<std::string, std::string>> known;
-    for (const measured_tensor& t : to) known.emplace(t.file, t.name);
+    for (const measured_tensor& t : tensors) known.emplace(t.file, t.name);
     for (const report::value& v : *skipped) {
         const auto* r = std::get_if<report::record>(&v);
         const auto bytes = r == nullptr ? std::nullopt : report::number_of(*r, "bytes");
@@ -101,7 +87,7 @@ void add_left_out(const report::record& tail, const report::record& head,
         if (elements >= 0 && elements <= most_bytes) {
             t.elements = static_cast<std::uint64_t>(elements);
         }
-        if (known.emplace(t.file, t.name).second) to.push_back(std::move(t));
+        if (known.emplace(t.file, t.name).second) tensors.push_back(std::move(t));
     }
 }
 
