@@ -34,7 +34,7 @@ DOCUMENT = ROOT / "docs/design/cuda.md"
 FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "-fmad=false", "--expt-relaxed-constexpr", "-Xptxas", "-v", "-cubin"]
 ARCHITECTURES = ("90", "100f")
 SOURCES = ("codec/cuda/row_kernels", "codec/cuda/fp8_instructions", "codec/cuda/narrow_instructions",
-           "codec/cuda/kernels", "codec/cuda/general_kernels", "codec/cuda/number_kernels",
+           "codec/cuda/kernels", "codec/cuda/dialect_kernels", "codec/cuda/nvfp4_kernels",
            "gemm/cuda/kernels", "lab/cuda/kernels")
 JOBS = [(s, a) for s in SOURCES for a in ARCHITECTURES if not ("narrow" in s and a == "90")]
 PRODUCTS = re.compile(r"walk_splitILi(\d+)E.*?conversionE(\d)|walk_packed")
@@ -76,11 +76,11 @@ def loop_of(name):
         return Loop("LDGSTS", "F2I", work, work, every=True)
     if product:
         return Loop("LDGSTS", "IDP.4A", 64, 256, every=True)
-    if "number_scales" in name:
+    if "float_scales" in name:
         return Loop("I2F.U64", "IMAD.WIDE", 1, 1)  # the quotient of an element by its scale
     if "multiplyILj" in name:
         return Loop("LDGSTS", "FFMA", 512, 512, digits=2)
-    if "quantize_number_segments" in name:
+    if "quantize_nvfp4_segments" in name:
         return Loop("LDG.E.128", "IMAD.WIDE", 16, 16)
     return Loop("LDG.E.128", "IMAD.WIDE", 32, 32)
 
@@ -93,15 +93,15 @@ def family_of(name):
         how = f"{row[4]} by instruction" if row[4] else "MXFP8, MXFP6, MXFP4 by arithmetic"
         return (0 if not row[4] else 1, how, {"bf16": "bf16", "float": "f32, f16"}[row[2]],
                 "codes and figures" if row[1] == "1" else "figures")
-    number = re.search(r"quantize_number_segments.*?(bf16|float)_block", name)
+    number = re.search(r"quantize_nvfp4_segments.*?(bf16|float)_block", name)
     if number:
         return (1.5, "NVFP4", {"bf16": "bf16", "float": "f32, f16"}[number[1]], "figures")
     if "quantize_segments" in name:
-        return (2, "other plain recipes", "all", "all")
-    general = re.search(r"quantize_general_segments.*?(number|power)_scalesELi(\d+)E", name)
-    if general:
-        kind = "other NVFP4, FP8 blocks and tiles" if general[1] == "number" else "dialects under powers of two"
-        lanes = int(general[2])
+        return (2, "other OCP recipes", "all", "all")
+    dialects = re.search(r"quantize_dialect_segments.*?(float|power)_scalesELi(\d+)E", name)
+    if dialects:
+        kind = "other NVFP4, FP8 blocks and tiles" if dialects[1] == "float" else "dialects under powers of two"
+        lanes = int(dialects[2])
         return (3, f"{kind}: {lanes} lane{'s' if lanes > 1 else ''} to a block", "all", "all")
     product = PRODUCTS.search(name)
     if product and product[1]:

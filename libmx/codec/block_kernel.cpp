@@ -5,9 +5,9 @@
 #include <cmath>
 #include <vector>
 
+#include "libmx/codec/dialect_block.hpp"
 #include "libmx/codec/dialect_scale.hpp"
-#include "libmx/codec/general_block.hpp"
-#include "libmx/codec/plain_block.hpp"
+#include "libmx/codec/ocp_block.hpp"
 
 namespace mx::codec {
 namespace {
@@ -49,9 +49,9 @@ void quantize_elements(const block_params& p, std::span<const float> x, const bl
     tally.finish(p.element, out);
 }
 
-block::block_stats quantize_plain(const block_params& p, std::span<const float> x,
-                                  const block_place& place, std::span<std::uint8_t> codes,
-                                  block::exact_totals* sums, bool parts) {
+block::block_stats quantize_ocp(const block_params& p, std::span<const float> x,
+                                const block_place& place, std::span<std::uint8_t> codes,
+                                block::exact_totals* sums, bool parts) {
     block::block_stats out{};
     const block_survey seen = look_at(x);
     if (!begin_block(p, seen, static_cast<std::uint32_t>(x.size()), out)) {
@@ -72,8 +72,8 @@ block::block_stats quantize_plain(const block_params& p, std::span<const float> 
 block::block_stats quantize_block(const block_params& p, std::span<const float> x,
                                   const block_place& place, std::span<std::uint8_t> codes,
                                   std::span<float> values, block::exact_totals* sums, bool parts) {
-    if (!p.plain) return quantize_general(p, x, place, codes, values, sums, parts);
-    block::block_stats out = quantize_plain(p, x, place, codes, sums, parts);
+    if (!p.ocp) return quantize_dialect(p, x, place, codes, values, sums, parts);
+    block::block_stats out = quantize_ocp(p, x, place, codes, sums, parts);
     out.scale = scale_of_code(out.scale_code);
     if (!values.empty()) dequantize_block(p, out.scale, out.offset, codes, values);
     return out;
@@ -90,7 +90,7 @@ block::block_stats measure_block(const block_params& p, std::span<const float> x
 }
 
 bool codes_tell_values(const block_params& p) {
-    if (p.outer_areas || p.by->inf_value.value == inf_element::keep) return p.plain;
+    if (p.outer_areas || p.by->inf_value.value == inf_element::keep) return p.ocp;
     return p.by->id == dialect_id::ocp || !p.scale_format->power_of_two();
 }
 

@@ -36,7 +36,7 @@ struct block_place {
 /// max_error is written, from d - x with one rounding (error_of).
 ///
 /// If `values` is not empty, it receives the dequantized values as the dialect returns them,
-/// including those without a code. For recipes that are not plain see general_block.hpp.
+/// including those without a code. For dialect recipes see dialect_block.hpp.
 ///
 /// A NaN or Inf element gives scale code 255; finite elements are then `poisoned`, codes are the
 /// format's NaN (or its encoding of NaN), and the block is excluded from all sums and rates.

@@ -115,8 +115,8 @@ block_params params_of(const recipe& r, const tensor_facts& facts) {
     p.by = r.by;
     p.has_blocks = has_blocks(r);
     p.format = &f;
-    p.plain = r.by->id == dialect_id::ocp && r.scale_format->power_of_two() &&
-              !scale::is_search(r.rule->id);
+    p.ocp = r.by->id == dialect_id::ocp && r.scale_format->power_of_two() &&
+            !scale::is_search(r.rule->id);
     p.flush_subnormals = r.flush_subnormals;
     p.bumps = bumps_positions(r);
     p.mode = {r.round, r.ties, r.random_bits};

@@ -19,7 +19,7 @@ enum class exponent_kind : std::uint8_t {
     ceil,        ///< ceil(log2)
     nearest,     ///< floor(log2 + 1/2) in float32
     rounded_up,  ///< the next exponent field, see exponent_rounded_up
-    exact,       ///< plain_params::step
+    exact,       ///< ocp_params::step
 };
 
 /// The exponent of a scale in a dialect's arithmetic: `added` and random bits are added to the bits
@@ -40,9 +40,8 @@ struct dialect_step {
     friend bool operator==(const dialect_step&, const dialect_step&) = default;
 };
 
-// The numbers of a recipe that exact E8M0 arithmetic needs, small enough to pass to a kernel.
-
-struct plain_params {
+/// The numbers of a recipe that exact E8M0 arithmetic needs, small enough to pass to a kernel.
+struct ocp_params {
     format::element_params element;
     format::rounding_mode mode;
     scale::rule_step step;  ///< of the scale rule
@@ -53,9 +52,10 @@ struct plain_params {
     std::uint8_t poisoned_code;  ///< what the elements of a block with a NaN scale become
 };
 
-struct block_params : plain_params {
-    bool plain;  ///< exact E8M0 arithmetic of dialect ocp, the scale from the block's maximum: what
-                 ///< fast backends are written for
+struct block_params : ocp_params {
+    /// An OCP recipe: exact E8M0 arithmetic of dialect ocp, the scale from the block's maximum,
+    /// which fast backends are written for. All others are dialect recipes (dialect_block.hpp).
+    bool ocp;
     bool has_blocks;  ///< false: for make_element_quantizer only
     const format::element_format* format;
     const dialect* by;

@@ -27,13 +27,13 @@ conversion conversion_of(const dialect& by, const format::element_format& f,
                                                                by.name, what, name, list));
     };
     if (f.has_sign) require("element format", by.elements, f.name);
-    if (!f.has_sign && !lists(by.number_scales, f.name)) {
+    if (!f.has_sign && !lists(by.float_scales, f.name)) {
         throw base::error(base::error_kind::usage,
                           fmt::format("dialect {} has no conversion to {}", by.name, f.name));
     }
     const std::string_view rounding = format::row_of(mode.how).name;
-    const bool with_number_scales = lists(by.two_level_roundings, rounding);
-    if (f.has_sign && !with_number_scales) require("rounding", by.roundings, rounding);
+    const bool with_float_scales = lists(by.two_level_roundings, rounding);
+    if (f.has_sign && !with_float_scales) require("rounding", by.roundings, rounding);
     const bool full = full_range && by.integers.value != int_range::symmetric;
     conversion c{&by, format::params_of(f, full), mode, saturate, {}};
     for (std::uint32_t code = 0; code < 256; ++code) c.value[code] = format::decode(f, code);

@@ -10,7 +10,7 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/codec/block_params.hpp"
-#include "libmx/codec/plain_block.hpp"
+#include "libmx/codec/ocp_block.hpp"
 #include "libmx/scale/misrounded_log2.hpp"
 #include "libmx/scale/rule_step.hpp"
 

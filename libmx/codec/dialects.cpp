@@ -41,7 +41,7 @@ constexpr dialect ocp_row{
     .rules = {ocp_rules.text.data(), ocp_rules.size},
     .roundings = "rtne away zero up down stochastic nearest-ties-to-zero",
     .elements = "",
-    .number_scales = "ue4m3 ue5m3 ue5m3_inf",
+    .float_scales = "ue4m3 ue5m3 ue5m3_inf",
     .log2 = {log2_kind::exact, R},
     .even = {even_kind::element, R},
     .emax = {emax_kind::format, R},
@@ -68,7 +68,7 @@ constexpr dialect ocp_row{
 // The specification's row, with `mark` as the evidence for every behaviour.
 constexpr dialect known_by(evidence mark) {
     dialect d = ocp_row;
-    d.number_scales = "ue4m3";
+    d.float_scales = "ue4m3";
     d.log2.mark = d.even.mark = d.emax.mark = d.rceil.mark = d.inf.mark = mark;
     d.nan.mark = d.zero.mark = d.storage.mark = d.arithmetic.mark = mark;
     d.sign_of_zero.mark = d.inf_value.mark = d.nan_value.mark = d.stochastic.mark = mark;
@@ -190,7 +190,7 @@ constexpr dialect te_row() {
         "vectors: MXFP8 and NVFP4 blocks (row scales, four-over-six, UE5M3 too), scales; "
         "conversions and NVFP4's reference run, kernels and UE5M3 (branch of #3325) read";
     d.rules = "rceil two-level amax amax-pow2";
-    d.number_scales = "ue4m3 ue5m3";
+    d.float_scales = "ue4m3 ue5m3";
     d.roundings = "rtne stochastic";
     d.elements = "e4m3 e5m2 e2m1";
     d.rceil = {rceil_kind::reciprocal, T};
@@ -294,7 +294,7 @@ constexpr dialect quark_row() {
     d.source = "amd/Quark@1d27b55; AMDFP4: amd-quark 0.13";
     d.verified_by = "vectors: blocks and scales of a transcription; AMDFP4's conversions run";
     d.rules = "even floor ceil enhanced single-level";
-    d.number_scales = "ue5m3";
+    d.float_scales = "ue5m3";
     d.roundings = "rtne";
     d.elements = "e4m3 e5m2 e3m2 e2m3 e2m1";
     d.log2 = {log2_kind::float32, T};
@@ -417,7 +417,7 @@ constexpr dialect ml_dtypes_row() {
     d.rules = "";
     d.roundings = "rtne";
     d.elements = fp_elements;
-    d.number_scales = "";
+    d.float_scales = "";
     d.inf_value = {inf_element::special, R};
     d.nan_value = {nan_element::nan_or_zero, R};
     d.stochastic = {stochastic_kind::none, S};
@@ -452,7 +452,7 @@ constexpr dialect alto_row() {
     d.rules = "two-level single-level";
     d.roundings = "rtne";
     d.elements = "e2m1";
-    d.number_scales = "ue5m3 ue4m3";
+    d.float_scales = "ue5m3 ue4m3";
     d.inf = {inf_amax::finite_max, R};
     d.nan = {nan_amax::zero, R};
     d.stochastic = {stochastic_kind::none, S};

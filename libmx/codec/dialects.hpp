@@ -209,8 +209,8 @@ struct dialect {
     std::string_view rules;        ///< scale rules it has, separated by spaces, default first
     std::string_view roundings;    ///< element roundings it has, default first
     std::string_view elements;     ///< element formats it has; empty: all
-    std::string_view two_level_roundings{};    ///< with number scales, where they differ
-    std::string_view number_scales = "ue4m3";  ///< scale formats of two-level and single-level
+    std::string_view two_level_roundings{};   ///< with number scales, where they differ
+    std::string_view float_scales = "ue4m3";  ///< scale formats of two-level and single-level
 
     known<log2_kind> log2;
     known<even_kind> even;

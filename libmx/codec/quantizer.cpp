@@ -8,7 +8,7 @@
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/dialect_scale.hpp"
 #include "libmx/codec/float_scale.hpp"
-#include "libmx/codec/plain_block.hpp"
+#include "libmx/codec/ocp_block.hpp"
 #include "libmx/codec/simd/values.hpp"
 #include "libmx/format/decode.hpp"
 
@@ -60,7 +60,7 @@ void values_of_block(const block_params& p, const block_results& d, std::size_t 
     }
     const float scale = scale_of_block(p, d, block);
     const std::uint8_t* const codes = d.codes + at;
-    if (!p.plain || p.has_offset || std::isnan(scale)) {
+    if (!p.ocp || p.has_offset || std::isnan(scale)) {
         return dequantize_block(p, scale, d.offset[block], std::span(codes, values.size()), values);
     }
     // A power of two: the float32 product is the exact product rounded once.
@@ -84,7 +84,7 @@ void values_of_blocks(const block_params& p, const block_results& d, std::size_t
     std::array<float, most> scales;
     while (!values.empty()) {
         const std::size_t count = std::min(most, values.size() / d.stride);
-        bool plain = d.values == nullptr && p.plain && !p.has_offset;
+        bool plain = d.values == nullptr && p.ocp && !p.has_offset;
         for (std::size_t b = 0; plain && b < count; ++b) {
             scales[b] = scale_of_block(p, d, first + b);
             plain = !std::isnan(scales[b]);

@@ -46,7 +46,7 @@ struct recipe_request {
     bool values = false;  ///< also dequantized values, unless codes tell them (codes_tell_values)
     bool inputs = false;  ///< also the values of the blocks, as they were quantized
     bool sums = true;     ///< false: backends may leave segment_result::stats empty
-    bool all_values = false;  ///< `values` even if codes tell them; plain recipes have none
+    bool all_values = false;  ///< `values` even if codes tell them; OCP recipes have none
 };
 
 /// Calls visit(array, elements per block) for the arrays of `r` that a request includes.
@@ -61,7 +61,7 @@ void for_each_array(block_results& r, const recipe_request& asked, Visit&& visit
         visit(r.x_min, std::size_t{1});
     }
     if (asked.wanted == detail::stats) visit(r.stats, std::size_t{1});
-    const bool all = asked.all_values && !asked.params->plain;
+    const bool all = asked.all_values && !asked.params->ocp;
     if (asked.values && (all || !codes_tell_values(*asked.params))) visit(r.values, r.stride);
 }
 

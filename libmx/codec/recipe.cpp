@@ -234,7 +234,7 @@ double bits_per_element(const recipe& r) {
            bits_per_block(r) / (static_cast<double>(r.block.rows) * r.block.cols);
 }
 
-std::string to_string(const recipe& r) {
+std::string to_string(const recipe& r, std::string_view stated) {
     const base::floating_point_environment ours;
     if (!has_blocks(r)) return format_string(r);
     // Omits the defaults that follow from the preset, the element, the dialect and the block.
@@ -255,7 +255,7 @@ std::string to_string(const recipe& r) {
         // scale= implies it.
         if (key.name == "outer" && r.outer.what == outer_choice::kind::by_rule) continue;
         const recipe& base = decides_defaults(key.name) < deciding_keys ? bare : plain;
-        if (value == key.get(base)) continue;
+        if (value == key.get(base) && key.name != stated) continue;
         out += fmt::format("{}{}={}", separator, key.name, value);
         separator = ',';
     }

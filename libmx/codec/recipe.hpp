@@ -188,7 +188,7 @@ std::vector<recipe> parse_recipes(const std::vector<std::string>& texts);
 std::vector<recipe> parse_block_recipes(const std::vector<std::string>& texts);
 
 /// The canonical spelling: keys in one order, defaults of the preset and keys without effect left
-/// out. parse_recipe(to_string(r)) == r.
-std::string to_string(const recipe& r);
+/// out, except the key `stated`. parse_recipe(to_string(r)) == r.
+std::string to_string(const recipe& r, std::string_view stated = {});
 
 }  // namespace mx::codec

@@ -395,7 +395,7 @@ const scale::scale_rule* default_rule(const dialect& by, std::string_view scale_
         const std::string_view name = first_of(rest);
         const scale::scale_rule* rule = scale::find_scale_rule(name);
         const bool has = !format::find_scale_format(scale_format)->is_number() ||
-                         lists(by.number_scales, scale_format);
+                         lists(by.float_scales, scale_format);
         if (has && lists(rule->scale_format, scale_format)) return rule;
         rest.remove_prefix(std::min(rest.size(), name.size() + 1));
     }
@@ -477,9 +477,9 @@ void check_dialect(const recipe& r) {
                          r.rule->name, words_joined(r.rule->scale_format, " or "),
                          r.scale_format->name));
     }
-    if (r.scale_format->is_number() && !lists(by.number_scales, r.scale_format->name)) {
+    if (r.scale_format->is_number() && !lists(by.float_scales, r.scale_format->name)) {
         fail(fmt::format("scale_format={}: dialect {} does not have it; it has {}",
-                         r.scale_format->name, by.name, by.number_scales));
+                         r.scale_format->name, by.name, by.float_scales));
     }
     const auto require = [&](std::string_view key, std::string_view list, std::string_view value) {
         if (list.empty() || lists(list, value)) return;

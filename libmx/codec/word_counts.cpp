@@ -10,9 +10,9 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/dialect_block.hpp"
 #include "libmx/codec/dialect_scale.hpp"
 #include "libmx/codec/float_scale.hpp"
-#include "libmx/codec/general_block.hpp"
 
 namespace mx::codec {
 namespace {
@@ -38,7 +38,7 @@ float unordered_below(const block_params& p, float scale) {
 }
 
 scale_facts facts_of_power(const block_params& p, std::uint32_t amax) {
-    if (p.plain) {
+    if (p.ocp) {
         return {.code = scale::scale_code(p.step, amax)};
     }
     const std::uint32_t held =

@@ -12,7 +12,7 @@ constexpr double counting = 0.55;  // for any number of recipes
 // Under one recipe.
 double quantizing(const codec::backend& b, const codec::block_params& p) {
     if (b.takes != nullptr && !b.takes(p)) return 30;
-    if (p.plain) return 0.9;
+    if (p.ocp) return 0.9;
     return codec::scales_have_codes(p) ? 1.6 : 2;
 }
 

@@ -17,7 +17,7 @@ int compare(const selection& cases) {
         if (cases.wants(group)) compare_group(device, std::ref(count), cases.every);
     };
     run("segments", compare_segments);
-    run("general", compare_general_segments);
+    run("dialects", compare_dialect_segments);
     run("matrices", compare_matrices);
     run("rows", compare_rows);
     run("numbers", compare_numbers);

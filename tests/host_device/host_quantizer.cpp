@@ -5,7 +5,7 @@
 #include "libmx/codec/cuda/device_quantizer.hpp"
 #include "tests/host_device/host_device.hpp"
 #include "tests/host_device/instruction_stand_in.hpp"
-#include "tests/host_device/plain_on_host.hpp"
+#include "tests/host_device/ocp_on_host.hpp"
 
 namespace mx::codec::cuda {
 namespace {
@@ -14,8 +14,8 @@ template <typename Converter>
 void start(const launch& l, base::cuda::stream& on) {
     static_cast<base::cuda::host_stream&>(on).queue([l] {
         for (std::uint64_t i = 0; i < l.codes.groups(); ++i) widen_codes(l.codes, i);
-        plain_on_host<Converter>(l);
-        general_on_host(l);
+        ocp_on_host<Converter>(l);
+        dialects_on_host(l);
     });
 }
 

@@ -10,7 +10,7 @@ namespace mx::codec::cuda {
 
 class instruction_stand_in {
   public:
-    explicit MX_HD instruction_stand_in(const plain_params& p) : p_(p) {}
+    explicit MX_HD instruction_stand_in(const ocp_params& p) : p_(p) {}
     MX_HD value_pair values(const row_grid& g, float first, float second) const {
         return {p_.value[code_of(first * g.in_ones)] * g.per_unit,
                 p_.value[code_of(second * g.in_ones)] * g.per_unit};
@@ -23,7 +23,7 @@ class instruction_stand_in {
     MX_HD std::uint32_t code_of(float y) const {
         return format::cast_code(p_.element, {}, base::bits_of(y), true, 0);
     }
-    const plain_params& p_;
+    const ocp_params& p_;
 };
 
 }  // namespace mx::codec::cuda

@@ -48,7 +48,7 @@ TEST_CASE("lanes in lockstep leave the bytes of the reference, segment by segmen
 
 TEST_CASE("lanes under other recipes leave the bytes of the reference, segment by segment") {
     std::size_t compared = 0;
-    mx::tests::compare_general_segments(
+    mx::tests::compare_dialect_segments(
         lanes, [&](const std::string& what, const std::string& difference) {
             CAPTURE(what);
             CHECK(difference == "");

@@ -10,7 +10,7 @@
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/block/stored_codes.hpp"
-#include "libmx/codec/cuda/number_bounds.hpp"
+#include "libmx/codec/cuda/nvfp4_bounds.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/scale/scale_rules.hpp"
@@ -70,7 +70,7 @@ class comparison {
 
 // Every dialect with each of its rules, elements and roundings, and dialect ocp under scales that
 // are not powers of two.
-std::vector<recipe> general_recipes() {
+std::vector<recipe> dialect_recipes() {
     std::vector<recipe> all;
     for (const codec::dialect& by : codec::dialects()) {
         for (const auto& rule : scale::scale_rules) {
@@ -86,7 +86,7 @@ std::vector<recipe> general_recipes() {
                     text += ",round=" + std::string(round.name);
                     try {
                         const recipe r = codec::parse_recipe(text);
-                        if (!codec::params_of(r).plain) all.push_back(r);
+                        if (!codec::params_of(r).ocp) all.push_back(r);
                     } catch (const base::error&) {
                         // Not a valid combination.
                     }
@@ -266,7 +266,7 @@ stored_matrix even_errors(dtype type, std::uint64_t rows, std::uint64_t cols, st
     });
 }
 
-std::vector<codec::recipe> number_recipes() {
+std::vector<codec::recipe> nvfp4_recipes() {
     std::vector<codec::recipe> all;
     // Scales of tensors that do not fit: block scales overflow, or are the smallest or zero.
     for (const char* text :
@@ -285,7 +285,7 @@ std::vector<codec::recipe> number_recipes() {
                     try {
                         recipe r = codec::parse_recipe(text);
                         const codec::block_params p = codec::params_of(r, {base::bits_of(1000.0f)});
-                        if (codec::cuda::takes_numbers(p, 1, 16)) all.push_back(r);
+                        if (codec::cuda::takes_nvfp4(p, 1, 16)) all.push_back(r);
                     } catch (const base::error&) {
                         // Not a valid combination.
                     }
@@ -320,7 +320,7 @@ void compare_segments(const codec::backend& d,
     std::uint64_t turn = 0;
     for (const auto& f : format::element_formats) {
         for (const auto& rule : scale::scale_rules) {
-            // Dialect ocp has no random scales; searched ones are among the general recipes.
+            // Dialect ocp has no random scales; searched ones are among the dialect recipes.
             if (rule.scale_format != "e8m0" || scale::is_random(rule) ||
                 scale::is_search(rule.id)) {
                 continue;
@@ -351,12 +351,12 @@ void compare_segments(const codec::backend& d,
     }
 }
 
-void compare_general_segments(
+void compare_dialect_segments(
     const codec::backend& d,
     const std::function<void(const std::string&, const std::string&)>& on_case,
     std::uint64_t every) {
     comparison c(d, on_case, every);
-    for (const recipe& r : general_recipes()) c.run(r, 3, 32 * 40 + 9);
+    for (const recipe& r : dialect_recipes()) c.run(r, 3, 32 * 40 + 9);
     for (const char* shape : {"1x32", "1x16", "1x7", "1x33", "1x100", "1x5000", "32x1", "200x1",
                               "4x4", "3x5", "64x96", "128x128"}) {
         for (const char* preset :
@@ -473,7 +473,7 @@ void compare_numbers(const codec::backend& d,
     constexpr std::array make{weights_of, lone_specials, small_integers,
                               any_range,  small_blocks,  even_errors};
     std::uint64_t turn = 0;
-    for (const recipe& r : number_recipes()) {
+    for (const recipe& r : nvfp4_recipes()) {
         for (const dtype type : types) {
             for (std::size_t i = 0; i <= make.size(); ++i) {
                 if (turn++ % every != 0) continue;

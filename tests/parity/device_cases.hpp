@@ -17,9 +17,9 @@ void compare_segments(const codec::backend& d,
                       const std::function<void(const std::string&, const std::string&)>& on_case,
                       std::uint64_t every = 1);
 
-/// The same for recipes that are not plain: every dialect with all its settings, scales that are
+/// The same for dialect recipes: every dialect with all its settings, scales that are
 /// not powers of two, four-over-six, raised exponents.
-void compare_general_segments(
+void compare_dialect_segments(
     const codec::backend& d,
     const std::function<void(const std::string&, const std::string&)>& on_case,
     std::uint64_t every = 1);
@@ -36,7 +36,7 @@ void compare_rows(const codec::backend& d,
                   const std::function<void(const std::string&, const std::string&)>& on_case,
                   std::uint64_t every = 1);
 
-/// Recipes of the body of NVFP4 (libmx/codec/cuda/number_body.hpp): every dialect that it takes, in
+/// Recipes of the body of NVFP4 (libmx/codec/cuda/nvfp4_body.hpp): every dialect that it takes, in
 /// each rounding, over values with equal errors, ties, zeros, NaN and any range. Runs one case of
 /// `every`.
 void compare_numbers(const codec::backend& d,

@@ -41,7 +41,7 @@ TEST_CASE("every recipe of row blocks") {
     std::size_t compared = 0;
     for (const std::string& element : element_keys()) {
         for (const auto& rule : mx::scale::scale_rules) {
-            // Dialect ocp has no random scales; searched ones are among the general blocks.
+            // Dialect ocp has no random scales; searched ones are among the dialect blocks.
             if (rule.scale_format != "e8m0" || rule.name == "stochastic" ||
                 mx::scale::is_search(rule.id)) {
                 continue;

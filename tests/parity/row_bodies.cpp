@@ -7,15 +7,15 @@
 #include <cstring>
 
 #include "libmx/codec/backends.hpp"
-#include "libmx/codec/cuda/number_body.hpp"
+#include "libmx/codec/cuda/nvfp4_body.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/cuda/row_values.hpp"
-#include "libmx/codec/plain_block.hpp"
+#include "libmx/codec/ocp_block.hpp"
 #include "libmx/format/cast.hpp"
 #include "tests/catch.hpp"
 #include "tests/host_device/host_device.hpp"
 #include "tests/host_device/host_quantizer.hpp"
-#include "tests/host_device/plain_on_host.hpp"
+#include "tests/host_device/ocp_on_host.hpp"
 #include "tests/parity/device_cases.hpp"
 #include "tests/parity/segments.hpp"
 
@@ -44,8 +44,8 @@ std::uint64_t marked = 0, blocks = 0;
 
 void counted_start(const cuda::launch& l, base::cuda::stream& on) {
     static_cast<base::cuda::host_stream&>(on).queue([l] {
-        cuda::plain_on_host<cuda::grid_converter>(l);
-        cuda::general_on_host(l);
+        cuda::ocp_on_host<cuda::grid_converter>(l);
+        cuda::dialects_on_host(l);
         std::vector<std::uint32_t> listed, expected;
         cuda::for_each_marked(l, 0, 1,
                               [&](std::uint32_t, std::uint32_t s) { listed.push_back(s); });
@@ -188,7 +188,7 @@ TEST_CASE("NVFP4 has a body of its own, under dialects whose values are products
             codec::params_of(codec::parse_recipe(text), {base::bits_of(1000.0f)});
         p.tensor.decode = tensor_scale;
         const auto size = static_cast<std::uint64_t>(codec::parse_recipe(text).block.cols);
-        return cuda::takes_numbers(p, 1, size);
+        return cuda::takes_nvfp4(p, 1, size);
     };
     for (const char* text : {"nvfp4", "nvfp4:scale=single-level", "nvfp4:round=zero",
                              "nvfp4:dialect=torchao", "nvfp4:dialect=torchao@0.15",
@@ -211,43 +211,43 @@ TEST_CASE("NVFP4 has a body of its own, under dialects whose values are products
 }
 
 TEST_CASE("blocks of NVFP4 that numbers of 32 bits cannot hold are left to other steps") {
-    const auto plain = [](const char* text, float tensor_scale, float most, float least) {
+    const auto fits = [](const char* text, float tensor_scale, float most, float least) {
         codec::block_params p =
             codec::params_of(codec::parse_recipe(text), {base::bits_of(1000.0f)});
         codec::set_tensor_scale(p, tensor_scale);
-        cuda::number_recipe r{};
+        cuda::nvfp4_recipe r{};
         for (std::uint32_t i = 0; i < cuda::limits_of_table; ++i) find_limit(p, i, r.limits);
         r.tensor_scale = tensor_scale;
-        return cuda::detail::scale_of(r, base::bits_of(most), base::bits_of(least)).plain;
+        return cuda::detail::scale_of(r, base::bits_of(most), base::bits_of(least)).fits;
     };
     constexpr float inf = std::numeric_limits<float>::infinity();
-    CHECK(plain("nvfp4", 1, 6, 6));
-    CHECK(plain("nvfp4", 1, 0, 0));
-    CHECK(plain("nvfp4", 1, 6, 0x1p-17f));
-    CHECK_FALSE(plain("nvfp4", 1, 6, 0x1.fp-18f));
-    CHECK(plain("nvfp4", 0x1p-40f, std::numeric_limits<float>::max(), 0x1p127f));
-    CHECK_FALSE(plain("nvfp4", 1, inf, 1));
-    CHECK_FALSE(plain("nvfp4", 1, base::quiet_nan(), 1));
-    CHECK(plain("nvfp4", 1, 0x1p-7f, 0x1p-7f));
-    CHECK_FALSE(plain("nvfp4", 1, 0x1p-8f, 0x1p-8f));  // the scale is zero
-    CHECK(plain("nvfp4:dialect=modelopt", 1, 2700, 1));
-    CHECK_FALSE(plain("nvfp4:dialect=modelopt", 1, 2800, 1));  // it is NaN
+    CHECK(fits("nvfp4", 1, 6, 6));
+    CHECK(fits("nvfp4", 1, 0, 0));
+    CHECK(fits("nvfp4", 1, 6, 0x1p-17f));
+    CHECK_FALSE(fits("nvfp4", 1, 6, 0x1.fp-18f));
+    CHECK(fits("nvfp4", 0x1p-40f, std::numeric_limits<float>::max(), 0x1p127f));
+    CHECK_FALSE(fits("nvfp4", 1, inf, 1));
+    CHECK_FALSE(fits("nvfp4", 1, base::quiet_nan(), 1));
+    CHECK(fits("nvfp4", 1, 0x1p-7f, 0x1p-7f));
+    CHECK_FALSE(fits("nvfp4", 1, 0x1p-8f, 0x1p-8f));  // the scale is zero
+    CHECK(fits("nvfp4:dialect=modelopt", 1, 2700, 1));
+    CHECK_FALSE(fits("nvfp4:dialect=modelopt", 1, 2800, 1));  // it is NaN
     // The smallest scale of a dialect, however small the block.
-    CHECK(plain("nvfp4:dialect=torchao", 1, 0x1p-39f, 0x1p-39f));
-    CHECK_FALSE(plain("nvfp4:dialect=torchao", 1, 0x1p-42f, 0x1p-42f));
-    CHECK(plain("nvfp4:dialect=torchao", 0x1p-40f, 0x1p-78f, 0x1p-78f));
-    CHECK_FALSE(plain("nvfp4:dialect=torchao", 0x1p-40f, 0x1p-100f, 0x1p-100f));
+    CHECK(fits("nvfp4:dialect=torchao", 1, 0x1p-39f, 0x1p-39f));
+    CHECK_FALSE(fits("nvfp4:dialect=torchao", 1, 0x1p-42f, 0x1p-42f));
+    CHECK(fits("nvfp4:dialect=torchao", 0x1p-40f, 0x1p-78f, 0x1p-78f));
+    CHECK_FALSE(fits("nvfp4:dialect=torchao", 0x1p-40f, 0x1p-100f, 0x1p-100f));
 }
 
 TEST_CASE("limits of scale 0, which nothing writes, are not copied either") {
-    cuda::number_table table{};
-    cuda::general_recipe from{};
-    from.numbers = &table;
-    cuda::number_recipe r{};
-    r.limits.element[0][cuda::number_table::clamp] = 7;
+    cuda::nvfp4_table table{};
+    cuda::dialect_recipe from{};
+    from.nvfp4 = &table;
+    cuda::nvfp4_recipe r{};
+    r.limits.element[0][cuda::nvfp4_table::clamp] = 7;
     r.limits.element[1][0] = 7;
-    r.copy<cuda::bf16_block<cuda::number_size>>(from, 0, 1);
-    CHECK(r.limits.element[0][cuda::number_table::clamp] == 7);
+    r.copy<cuda::bf16_block<cuda::nvfp4_size>>(from, 0, 1);
+    CHECK(r.limits.element[0][cuda::nvfp4_table::clamp] == 7);
     CHECK(r.limits.element[1][0] == 0);
 }
 
@@ -261,7 +261,7 @@ TEST_CASE("limits say what scales and the encoder say of every number") {
                 codec::params_of(codec::parse_recipe(text), {base::bits_of(1000.0f)});
             const bool reciprocal = p.by->two_level.value == codec::two_level_kind::te;
             codec::set_tensor_scale(p, reciprocal ? 1 / g : g);
-            cuda::number_table table{};
+            cuda::nvfp4_table table{};
             for (std::uint32_t i = 0; i < cuda::limits_of_table; ++i) {
                 cuda::find_limit(p, i, table);
             }
@@ -288,9 +288,9 @@ TEST_CASE("limits say what scales and the encoder say of every number") {
                 const auto one = [&](std::uint32_t x) {
                     const auto e = encoder.encode(base::float_from_bits(x), 0);
                     const bool same =
-                        cuda::detail::number_code(limit, x) == e.magnitude &&
-                        (x >= limit[cuda::number_table::overflow]) == e.exact.beyond_max &&
-                        (x >= limit[cuda::number_table::clamp]) == (e.exact.unbounded > 7);
+                        cuda::detail::nvfp4_code(limit, x) == e.magnitude &&
+                        (x >= limit[cuda::nvfp4_table::overflow]) == e.exact.beyond_max &&
+                        (x >= limit[cuda::nvfp4_table::clamp]) == (e.exact.unbounded > 7);
                     different += same ? 0u : 1u;
                     ++elements;
                 };

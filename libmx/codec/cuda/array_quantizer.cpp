@@ -141,7 +141,7 @@ void array_quantizer::quantize_part(const block_params& p, const block::grid& g,
         const std::uint64_t first = of.row * cols + of.col;
         const bool values = to.values.data != nullptr;
         placed_blocks placed{stacked(of, g),
-                             p.plain ? &kernels.recipes->params : &kernels.general->params,
+                             p.ocp ? &kernels.recipes->params : &kernels.dialects->params,
                              found,
                              {},
                              nullptr,

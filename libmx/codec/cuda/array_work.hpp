@@ -10,7 +10,7 @@
 #include "libmx/base/half.hpp"
 #include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/codec/float_scale.hpp"
-#include "libmx/codec/plain_block.hpp"
+#include "libmx/codec/ocp_block.hpp"
 #include "libmx/codec/stored_value.hpp"
 
 namespace mx::codec::cuda {
@@ -72,8 +72,8 @@ struct stacked_blocks {
 /// byte. Null: not wanted.
 struct placed_blocks {
     stacked_blocks of;
-    const plain_params* params;  ///< of the recipe
-    block_results blocks;        ///< with values unless the recipe is plain
+    const ocp_params* params;  ///< of the recipe
+    block_results blocks;      ///< with values unless it is an OCP recipe
     device_numbers values;
     std::uint8_t* codes;
     std::uint64_t row_step, col_step;  ///< of the results' places, of which the first is that of

@@ -13,14 +13,14 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/block/stored_codes.hpp"
-#include "libmx/codec/cuda/number_bounds.hpp"
+#include "libmx/codec/cuda/nvfp4_bounds.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/segment_kernel.hpp"
 
 namespace mx::codec::cuda {
 namespace {
 
-// The data that the parameters of a recipe that is not plain point to.
+// The data that the parameters of a dialect recipe point to.
 struct pointed_at {
     dialect by;
     format::scale_format scales;
@@ -98,10 +98,10 @@ int body_of(const recipe_request& r, std::span<const placed_segment> segments) {
     return body != segment_body && r.wanted == detail::codes ? body + coded_rows : body;
 }
 
-bool has_numbers(const recipe_request& r, std::span<const placed_segment> segments) {
+bool has_nvfp4_table(const recipe_request& r, std::span<const placed_segment> segments) {
     if (r.parts || r.wanted != detail::none || segments.empty()) return false;
     const segment_place& s = segments.front().place;
-    return takes_numbers(*r.params, s.block_rows, s.block_cols);
+    return takes_nvfp4(*r.params, s.block_rows, s.block_cols);
 }
 
 }  // namespace
@@ -118,14 +118,14 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
     l.first_blocks.push_back(blocks);
 
     for (const recipe_request& r : recipes) {
-        (r.params->plain ? l.plain_count : l.general_count) += 1;
+        (r.params->ocp ? l.ocp_count : l.dialect_count) += 1;
         l.raises = l.raises || r.params->bumps;
     }
 
     part_layout there;
-    l.recipes = there.take(l.plain_count * sizeof(device_recipe));
-    l.general = there.take(l.general_count * sizeof(general_recipe));
-    l.pointed_at = there.take(l.general_count * sizeof(pointed_at));
+    l.recipes = there.take(l.ocp_count * sizeof(device_recipe));
+    l.dialects = there.take(l.dialect_count * sizeof(dialect_recipe));
+    l.pointed_at = there.take(l.dialect_count * sizeof(pointed_at));
     l.segments = there.take(segments.size() * sizeof(device_segment));
     const bool codes = !is_stored(values.values.type);
     if (codes) l.table = there.take(sizeof(bf16_table));
@@ -137,11 +137,11 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
     l.values = scratch.take(l.value_bytes);
     if (codes) l.widened = scratch.take(elements * sizeof(std::uint16_t));
     if (l.raises) l.raised = scratch.take(blocks * l.stride);
-    const auto numbers = static_cast<std::size_t>(std::ranges::count_if(
-        recipes, [&](const recipe_request& r) { return has_numbers(r, segments); }));
-    l.numbers = scratch.take(numbers * sizeof(number_table));
+    const auto tables = static_cast<std::size_t>(std::ranges::count_if(
+        recipes, [&](const recipe_request& r) { return has_nvfp4_table(r, segments); }));
+    l.nvfp4 = scratch.take(tables * sizeof(nvfp4_table));
     const bool rows = std::ranges::any_of(recipes, [&](const recipe_request& r) {
-        return r.params->plain ? body_of(r, segments) != segment_body : has_numbers(r, segments);
+        return r.params->ocp ? body_of(r, segments) != segment_body : has_nvfp4_table(r, segments);
     });
     for (std::size_t s = 0; rows && s < segments.size(); ++s) {
         const std::size_t words =
@@ -156,9 +156,9 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
     l.sums = back.take(recipes.size() * sizeof(block::exact_totals));
     l.sent_bytes = l.there_bytes + back.bytes();
     l.tallies = back.take(recipes.size() * segments.size() * sizeof(segment_tally));
-    std::size_t plain = 0, general = l.plain_count;
+    std::size_t ocp = 0, dialects = l.ocp_count;
     for (const recipe_request& r : recipes) {
-        const recipe_layout of{r, (r.params->plain ? plain : general)++, back.bytes()};
+        const recipe_layout of{r, (r.params->ocp ? ocp : dialects)++, back.bytes()};
         block_results d;
         d.stride = l.stride;
         for_each_array(d, r, [&](const auto* array, std::size_t entries) {
@@ -179,11 +179,11 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
     const std::size_t segment_count = segments.size();
     auto* const sums = at<block::exact_totals>(device_back, layout.sums);
     auto* const tallies = at<segment_tally>(device_back, layout.tallies);
-    auto* numbers = at<number_table>(device_scratch, layout.numbers);
+    auto* nvfp4 = at<nvfp4_table>(device_scratch, layout.nvfp4);
     std::memset(there + layout.there_bytes, 0, layout.sent_bytes - layout.there_bytes);
     for (std::size_t r = 0; r < recipes.size(); ++r) {
         const recipe_layout& of = layout.by_recipe[r];
-        if (recipes[r].params->plain) {
+        if (recipes[r].params->ocp) {
             device_recipe d{};
             d.params = *recipes[r].params;
             d.blocks = blocks_of(layout, of, device_back);
@@ -194,8 +194,8 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
             store(there + layout.recipes + of.slot * sizeof d, d);
             continue;
         }
-        const std::size_t index = of.slot - layout.plain_count;
-        general_recipe d{};
+        const std::size_t index = of.slot - layout.ocp_count;
+        dialect_recipe d{};
         d.params = *recipes[r].params;
         const pointed_at pointed{*d.params.by, *d.params.scale_format};
         const std::size_t lies = layout.pointed_at + index * sizeof pointed;
@@ -207,13 +207,13 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
         d.blocks = blocks_of(layout, of, device_back);
         d.totals = sums + of.slot;
         d.parts = recipes[r].parts;
-        if (has_numbers(recipes[r], segments)) {
-            d.numbers = numbers++;
-            l.number_rows = true;
+        if (has_nvfp4_table(recipes[r], segments)) {
+            d.nvfp4 = nvfp4++;
+            l.nvfp4_rows = true;
         } else {
-            (pointed.scales.power_of_two() ? l.powers : l.numbers) = true;
+            (pointed.scales.power_of_two() ? l.powers : l.floats) = true;
         }
-        store(there + layout.general + index * sizeof d, d);
+        store(there + layout.dialects + index * sizeof d, d);
     }
     for (std::size_t s = 0; s < segment_count; ++s) {
         const device_segment d =
@@ -232,15 +232,15 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
     l.segments = at<device_segment>(device_there, layout.segments);
     l.segment_count = static_cast<std::uint32_t>(segment_count);
     l.recipes = at<device_recipe>(device_there, layout.recipes);
-    l.recipe_count = static_cast<std::uint32_t>(layout.plain_count);
+    l.recipe_count = static_cast<std::uint32_t>(layout.ocp_count);
     l.tallies = tallies;
     l.marks = at<std::uint16_t>(device_scratch, layout.marks);
     l.marks_per_segment = static_cast<std::uint32_t>(layout.marks_per_segment);
     if (layout.marks_per_segment != 0) {
         l.marked = at<std::uint32_t>(device_scratch, layout.marked);
     }
-    l.general = at<general_recipe>(device_there, layout.general);
-    l.general_count = static_cast<std::uint32_t>(layout.general_count);
+    l.dialects = at<dialect_recipe>(device_there, layout.dialects);
+    l.dialect_count = static_cast<std::uint32_t>(layout.dialect_count);
     l.stride = layout.stride;
     if (layout.raises) l.raised = at<std::uint8_t>(device_scratch, layout.raised);
     return l;

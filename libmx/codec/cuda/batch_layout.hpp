@@ -19,15 +19,15 @@ constexpr std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 2
 /// Offsets from the start of the received data.
 struct recipe_layout {
     recipe_request asked;
-    std::size_t slot;    ///< of its tallies and sums; plain recipes come first
+    std::size_t slot;    ///< of its tallies and sums; OCP recipes come first
     std::size_t arrays;  ///< of its results per block
 };
 
 struct batch_layout {
     // Sent to the device.
-    std::size_t recipes, general, pointed_at, segments;
+    std::size_t recipes, dialects, pointed_at, segments;
     std::size_t table;  ///< of values stored as codes
-    std::size_t plain_count, general_count;
+    std::size_t ocp_count, dialect_count;
     std::size_t there_bytes;
     // Received from the device. The sums come first: they are initialized with zeros, sent together
     // with the above.
@@ -40,7 +40,7 @@ struct batch_layout {
     std::size_t values, value_bytes;
     std::size_t widened;  ///< values stored as codes: the same as bf16
     std::size_t raised, marks, marked;
-    std::size_t numbers;            ///< a number_table for each recipe that has one
+    std::size_t nvfp4;              ///< an nvfp4_table for each recipe that has one
     std::size_t marks_per_segment;  ///< see launch; 0 without a body of rows
     bool raises;                    ///< whether a recipe requests raised exponents
     std::size_t scratch_bytes;

@@ -15,7 +15,7 @@ namespace mx::codec::cuda {
 template <typename Narrow, typename Widen>
 class instruction_converter {
   public:
-    explicit MX_HD instruction_converter(const plain_params&) {}
+    explicit MX_HD instruction_converter(const ocp_params&) {}
     MX_HD value_pair values(const row_grid& g, float first, float second) const {
 #if defined(__CUDA_ARCH__)
         const float2 values = __half22float2(values_of(codes(g, first, second)));

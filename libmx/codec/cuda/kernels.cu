@@ -3,7 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#include "libmx/codec/cuda/general_body.hpp"
+#include "libmx/codec/cuda/lane_body.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
 #include "libmx/codec/cuda/shared_params.cuh"
@@ -17,7 +17,7 @@ constexpr unsigned warps_per_block = 4;
 // launch::marked, whose length is known on the device only.
 __global__ void __launch_bounds__(warps_per_block* lane_count, 3)
     quantize_segments(launch l, bool marked) {
-    __shared__ plain_params shared[warps_per_block];
+    __shared__ ocp_params shared[warps_per_block];
     const unsigned warp = threadIdx.x / lane_count;
     const std::uint64_t jobs =
         marked ? *l.marked : std::uint64_t{l.segment_count} * l.recipe_count;
@@ -38,12 +38,12 @@ __global__ void __launch_bounds__(warps_per_block* lane_count, 3)
         copy_to_shared(recipe.params, shared[warp]);
         const std::uint16_t* const marks = marked ? marks_of(l, r, s) : nullptr;
         segment_tally& out = tally_of(l, r, s);
-        const plain_params& p = shared[warp];
+        const ocp_params& p = shared[warp];
         if (recipe.parts) {
-            quantize_general<plain_scales, plain_lanes, true>(l, recipe, p, l.segments[s], out,
+            quantize_by_lanes<ocp_scales, ocp_lanes, true>(l, recipe, p, l.segments[s], out,
                                                               marks);
         } else {
-            quantize_general<plain_scales, plain_lanes, false>(l, recipe, p, l.segments[s], out,
+            quantize_by_lanes<ocp_scales, ocp_lanes, false>(l, recipe, p, l.segments[s], out,
                                                                marks);
         }
     }
@@ -77,7 +77,7 @@ int enqueue_all_rows(const launch& l, std::uint32_t bodies, void* stream) {
 
 }  // namespace
 
-int enqueue_plain(const launch& l, void* stream) {
+int enqueue_ocp(const launch& l, void* stream) {
     if (l.segment_count == 0 || l.recipe_count == 0) return cudaSuccess;
     const std::uint32_t rows = l.bodies & ~(1u << segment_body);
     int code = cudaSuccess;

@@ -105,21 +105,21 @@ struct merged_tally {
     }
 };
 
-/// A plain recipe of a launch.
+/// An OCP recipe of a launch.
 struct device_recipe {
-    plain_params params;
+    ocp_params params;
     block_results blocks;         ///< its requested results per block
     block::exact_totals* totals;  ///< of all segments; initially zeros
     bool parts;                   ///< whether to add the parts of the squared error
     std::uint8_t body;            ///< see body_of
 };
 
-struct number_table;
+struct nvfp4_table;
 
-/// A recipe that is not plain. The data that its parameters point to are on the device, too.
-struct general_recipe {
+/// A dialect recipe. The data that its parameters point to are on the device, too.
+struct dialect_recipe {
     block_params params;
-    number_table* numbers;        ///< for the body of number_body.hpp, undefined before a launch;
+    nvfp4_table* nvfp4;           ///< for the body of nvfp4_body.hpp, undefined before a launch;
                                   ///< null: another takes its blocks
     block_results blocks;         ///< its requested results per block
     block::exact_totals* totals;  ///< of all segments; initially zeros
@@ -133,9 +133,9 @@ struct launch {
     device_codes codes;
     const device_segment* segments;
     std::uint32_t segment_count;
-    const device_recipe* recipes;  ///< the plain ones
+    const device_recipe* recipes;  ///< of OCP recipes
     std::uint32_t recipe_count;
-    std::uint32_t bodies;          ///< a bit for each body that plain recipes have
+    std::uint32_t bodies;          ///< a bit for each body that OCP recipes have
     std::uint32_t by_instruction;  ///< bodies that may use the device's instructions: see
                                    ///< bodies_by_instruction
     segment_tally* tallies;        ///< of every segment: see tally_of
@@ -145,15 +145,15 @@ struct launch {
     std::uint32_t* marked;  ///< null without marks. The number of segments under a recipe that have
                             ///< marks, then these in any order: see note_marks
 
-    const general_recipe* general;
-    std::uint32_t general_count;
-    bool powers, numbers;  ///< the families of those without a number_table: see general_block.hpp
-    bool number_rows;      ///< whether any has a number_table
+    const dialect_recipe* dialects;
+    std::uint32_t dialect_count;
+    bool powers, floats;   ///< the families of those without an nvfp4_table: see dialect_block.hpp
+    bool nvfp4_rows;       ///< whether any has an nvfp4_table
     std::uint64_t stride;  ///< elements of a block: see block_stride
     std::uint8_t* raised;  ///< see raise_exponents; null if no recipe requests it
 };
 
-/// The tally and the marks of a segment under recipe `slot`: the plain ones come first.
+/// The tally and the marks of a segment under recipe `slot`: OCP recipes come first.
 MX_HD inline segment_tally& tally_of(const launch& l, std::uint32_t slot, std::uint32_t segment) {
     return l.tallies[std::uint64_t{slot} * l.segment_count + segment];
 }
@@ -174,10 +174,10 @@ MX_HD inline void note_marks(const launch& l, std::uint32_t slot, std::uint32_t 
 /// Queues everything on `stream` (a cudaStream_t). Returns the runtime's error code, 0 on success.
 int enqueue(const launch& l, void* stream);
 
-/// The widening of a launch, its plain recipes, rows of the others, and what those leave.
+/// The widening of a launch, its OCP recipes, rows of the others, and what those leave.
 int enqueue_codes(const launch& l, void* stream);
-int enqueue_plain(const launch& l, void* stream);
-int enqueue_numbers(const launch& l, void* stream);
-int enqueue_general(const launch& l, void* stream);
+int enqueue_ocp(const launch& l, void* stream);
+int enqueue_nvfp4(const launch& l, void* stream);
+int enqueue_dialects(const launch& l, void* stream);
 
 }  // namespace mx::codec::cuda

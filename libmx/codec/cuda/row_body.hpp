@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Segments with blocks that are short pieces of rows, with one lane per block: plain recipes
-// (row_grid.hpp), if at most codes are requested per block. number_body.hpp has those under NVFP4.
+// Segments with blocks that are short pieces of rows, with one lane per block: OCP recipes
+// (row_grid.hpp), if at most codes are requested per block. nvfp4_body.hpp has those under NVFP4.
 //
 // Sixteen lanes process a segment, lane k the blocks k, k + 16, k + 32, ... A block is read once.
 // If numbers of 32 bits are not enough for a block, it is only marked; the body of segments
@@ -145,7 +145,7 @@ MX_HD inline void write_codes(const row_codes& from, std::uint32_t size, std::ui
     }
 }
 
-// A block after reading. Scale has `plain`, whether numbers of 32 bits are enough, and `level`, the
+// A block after reading. Scale has `fits`, whether numbers of 32 bits are enough, and `level`, the
 // exponent to which its sums belong.
 template <typename Values, typename Scale>
 struct row_block {
@@ -198,12 +198,12 @@ MX_HD inline void give_rows(const row_units& u, const per_lane<Totals>& sums,
     give_totals(all);
 }
 
-// The scale of a block under a plain recipe, and its magnitudes |y| = |x| / S, the smallest without
+// The scale of a block under an OCP recipe, and its magnitudes |y| = |x| / S, the smallest without
 // zeros.
 struct row_scale {
     int level;  // the code
     float reciprocal, least, most;
-    bool plain;
+    bool fits;
 };
 
 MX_HD inline row_scale scale_of(const row_grid& g, std::uint32_t largest,
@@ -215,9 +215,9 @@ MX_HD inline row_scale scale_of(const row_grid& g, std::uint32_t largest,
     s.least = base::float_from_bits(least_nonzero) * s.reciprocal;
     s.most = base::float_from_bits(largest) * s.reciprocal;
     // NaN, Inf, subnormals, a scale at an end of its range, numbers too far apart.
-    s.plain = largest == 0 || (least_nonzero >= 0x00800000u && largest < g.nan_from &&
-                               exponent < 255 && s.level >= g.least_scale &&
-                               s.level <= g.most_scale && s.least >= g.near && s.most < g.far);
+    s.fits = largest == 0 || (least_nonzero >= 0x00800000u && largest < g.nan_from &&
+                              exponent < 255 && s.level >= g.least_scale &&
+                              s.level <= g.most_scale && s.least >= g.near && s.most < g.far);
     return s;
 }
 
@@ -241,7 +241,7 @@ struct row_error {
 
 }  // namespace detail
 
-/// What the warps of a plain recipe share.
+/// What the warps of an OCP recipe share.
 struct row_recipe {
     row_grid grid;
     block_results blocks;
@@ -251,11 +251,11 @@ MX_HD inline row_recipe row_recipe_of(const device_recipe& r) {
     return {row_grid_of(r.params), r.blocks, r.totals};
 }
 
-/// The rows of a plain recipe, which takes_rows() accepts. With `coded`, also writes codes and the
+/// The rows of an OCP recipe, which takes_rows() accepts. With `coded`, also writes codes and the
 /// facts of scales. Stored is the kind of block for the stored type: bf16_block for bf16,
-/// float_block for all. (number_rows in number_body.hpp has the same members.)
+/// float_block for all. (nvfp4_rows in nvfp4_body.hpp has the same members.)
 template <bool coded, typename Stored, typename Converter>
-class plain_rows {
+class ocp_rows {
   public:
     using values = Stored;
     using scale = detail::row_scale;
@@ -266,8 +266,7 @@ class plain_rows {
     using totals = typename sums::totals;
     using error = detail::row_error;
 
-    MX_HD plain_rows(const row_recipe& shared, const plain_params& p)
-        : shared_(shared), convert_(p) {}
+    MX_HD ocp_rows(const row_recipe& shared, const ocp_params& p) : shared_(shared), convert_(p) {}
 
     MX_HD void survey(std::uint32_t size, block& b) const {
         b.survey(size);
@@ -373,7 +372,7 @@ MX_HD inline void quantize_rows(const Rows& rows, const launch& l, std::uint32_t
                     load_row(at[lane], l.values, b[lane].values);
                 }
                 rows.survey(at[lane].size(), b[lane]);
-                if (b[lane].scale.plain && b[lane].range.most != 0)
+                if (b[lane].scale.fits && b[lane].range.most != 0)
                     level[lane] = b[lane].scale.level;
             });
             if (!any(busy)) break;
@@ -387,7 +386,7 @@ MX_HD inline void quantize_rows(const Rows& rows, const launch& l, std::uint32_t
                 rare[lane] = false;
                 if (!busy[lane]) return;
                 const auto& s = b[lane].scale;
-                rare[lane] = !s.plain || (b[lane].range.most != 0 && s.level < lowest);
+                rare[lane] = !s.fits || (b[lane].range.most != 0 && s.level < lowest);
                 const row_walk here = at[lane];
                 at[lane].advance();
                 if constexpr (values::ahead) load_row(at[lane], l.values, ahead[lane]);

@@ -18,7 +18,7 @@
 namespace mx::codec::cuda {
 
 /// Whether row_grid and row_body.hpp support a recipe with these blocks.
-MX_HD inline bool takes_rows(const plain_params& p, std::uint64_t block_rows,
+MX_HD inline bool takes_rows(const ocp_params& p, std::uint64_t block_rows,
                              std::uint64_t block_cols) {
     const format::element_params& f = p.element;
     return block_rows == 1 && block_cols <= 32 && f.floating && f.has_sign && f.mantissa_bits > 0 &&
@@ -63,7 +63,7 @@ struct row_grid {
     std::uint32_t to_magics, least_magics, largests, largest_codes;
 };
 
-MX_HD inline row_grid row_grid_of(const plain_params& p) {
+MX_HD inline row_grid row_grid_of(const ocp_params& p) {
     const format::element_params& f = p.element;
     const int m = f.mantissa_bits;
     const int emax = f.emin + static_cast<int>(f.max_positive >> m) - 1;
@@ -153,7 +153,7 @@ struct value_pair {
 /// takes_rows() accepts. This one uses arithmetic and runs on every GPU and CPU.
 class grid_converter {
   public:
-    explicit MX_HD grid_converter(const plain_params&) {}
+    explicit MX_HD grid_converter(const ocp_params&) {}
     MX_HD value_pair values(const row_grid& g, float first, float second) const {
         return {rounded(g, first), rounded(g, second)};
     }
@@ -190,7 +190,7 @@ inline constexpr std::uint32_t row_bodies = ((1u << coded_rows) - 1u) << first_r
 /// A set of bodies, as bits, with those of the same formats that write codes.
 constexpr std::uint32_t with_codes(std::uint32_t bodies) { return bodies | bodies << coded_rows; }
 
-inline int body_of(const plain_params& p, std::uint64_t block_rows, std::uint64_t block_cols) {
+inline int body_of(const ocp_params& p, std::uint64_t block_rows, std::uint64_t block_cols) {
     if (!takes_rows(p, block_rows, block_cols)) return segment_body;
     for (std::size_t i = 0; i < row_formats.size(); ++i) {
         const format::element_format& f = *format::find_element_format(row_formats[i]);

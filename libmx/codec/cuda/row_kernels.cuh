@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(row_warps* lane_count, 4)
     if (threadIdx.x == 0) shared = row_recipe_of(l.recipes[r]);
     __syncthreads();
     if (s >= l.segment_count) return;
-    quantize_rows(plain_rows<coded, Values, Converter>(shared, l.recipes[r].params), l, r, s);
+    quantize_rows(ocp_rows<coded, Values, Converter>(shared, l.recipes[r].params), l, r, s);
 }
 
 template <bool coded, typename Values, typename Converter>

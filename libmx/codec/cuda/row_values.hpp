@@ -152,7 +152,7 @@ MX_HD inline std::uint32_t bytes_of(std::uint32_t a, std::uint32_t b) {
 #endif
 }
 
-/// The largest number of values in a block under a plain recipe.
+/// The largest number of values in a block under an OCP recipe.
 inline constexpr int row_size = 32;
 
 /// Magnitudes, float32 bits.

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "libmx/base/bits.hpp"
-#include "libmx/codec/general_block.hpp"
+#include "libmx/codec/dialect_block.hpp"
 
 namespace mx::codec::simd {
 namespace {
@@ -38,15 +38,15 @@ float floor_float(double b) {
 
 }  // namespace
 
-bool takes_general(const block_params& p) {
+bool takes_dialect(const block_params& p) {
     const format::element_params& f = p.element;
-    if (p.plain || p.bumps || p.has_offset || !f.has_sign) return false;
+    if (p.ocp || p.bumps || p.has_offset || !f.has_sign) return false;
     if (f.mantissa_bits == 0 || p.mode.round_fraction) return false;
     const dialect& by = *p.by;
     if (!p.scale_format->power_of_two()) {
         const bool chosen = p.select != four_over_six::none || p.searches;
         if (!f.floating) {
-            // general_kernel takes only positive elements to be beyond the largest value where
+            // dialect_kernel takes only positive elements to be beyond the largest value where
             // negative ones reach further: true under scales that are not rounded to a code.
             const bool even = f.max_negative == f.max_positive;
             return by.two_level.value == two_level_kind::exact && !chosen &&
@@ -256,7 +256,7 @@ void scaling_table::fill_codes() {
     }
 }
 
-const scaling_table::float_scales& scaling_table::in_float() {
+const scaling_table::float32_scales& scaling_table::in_float() {
     if (!in_float_.scale.empty()) return in_float_;
     const bool power = p_.scale_format->power_of_two();
     const int last = power ? format::e8m0_max : static_cast<int>(p_.scale_number.max_positive);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facts about the scale of a general block (general_block.hpp: a scale that is not a power of
+// The facts about the scale of a dialect block (dialect_block.hpp: a scale that is not a power of
 // two, or one of a dialect) that vector kernels need. Scales come from the reference, once per
 // code, and are cached.
 #pragma once
@@ -23,10 +23,10 @@ enum class quotient_kind : std::uint8_t {
     division,  ///< float32 x / factor
 };
 
-/// Whether vector kernels support a recipe that is not plain.
-bool takes_general(const block_params& p);
+/// Whether vector kernels support a dialect recipe.
+bool takes_dialect(const block_params& p);
 
-/// For a recipe that takes_general accepts.
+/// For a recipe that takes_dialect accepts.
 quotient_kind quotient_of(const block_params& p);
 
 struct block_scaling {
@@ -63,11 +63,11 @@ class scaling_table {
     }
 
     /// All codes of finite scales in float32, if scales have codes.
-    struct float_scales {
+    struct float32_scales {
         std::vector<float> scale, inverse;  ///< S and 1 / S by code
         int least = 1, most = 0;            ///< codes where both are far from float32's limits
     };
-    const float_scales& in_float();
+    const float32_scales& in_float();
 
     /// The scaling for a maximum, given as bits, for as long as the table or until it enters
     /// another area; `lone` receives it if the table does not keep it.
@@ -149,7 +149,7 @@ class scaling_table {
     };
     std::uint64_t area_ = 1;
     std::vector<area_entry> in_area_;  // by code; empty unless outer scales are of areas
-    float_scales in_float_;
+    float32_scales in_float_;
 };
 
 /// The table of a recipe; each thread caches the last few.

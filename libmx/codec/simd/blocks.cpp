@@ -118,8 +118,8 @@ HWY_ATTR void judge_blocks(const element_grid& g, const block_extremes& e, std::
 }
 
 template <quotient_kind kind, rounding_kind how>
-HWY_ATTR void judge_general_blocks(const element_grid& g, const block_extremes& e,
-                                   std::size_t blocks, const general_scales& general,
+HWY_ATTR void judge_dialect_blocks(const element_grid& g, const block_extremes& e,
+                                   std::size_t blocks, const dialect_scales& of_dialect,
                                    const block_scales& scales, block_verdicts& out,
                                    std::uint8_t* doubtful) {
     const float_tag df;
@@ -130,9 +130,9 @@ HWY_ATTR void judge_general_blocks(const element_grid& g, const block_extremes& 
     const judge_state state(g);
     words largest = hn::Zero(du);
     for (std::size_t b = 0; b < blocks; b += float_lanes) {
-        const doubles low = hn::Load(dd, general.inverse.data() + b);
-        const doubles high = hn::Load(dd, general.inverse.data() + b + double_lanes);
-        const floats factor = hn::Load(df, general.factor.data() + b);
+        const doubles low = hn::Load(dd, of_dialect.inverse.data() + b);
+        const doubles high = hn::Load(dd, of_dialect.inverse.data() + b + double_lanes);
+        const floats factor = hn::Load(df, of_dialect.factor.data() + b);
         const auto rounded = [&](const std::uint32_t* bits) HWY_ATTR {
             const floats x = hn::BitCast(df, hn::Load(du, bits + b));
             if constexpr (kind == quotient_kind::exact) {
@@ -216,11 +216,11 @@ void judge(const element_grid& g, const block_extremes& e, std::size_t blocks,
     return judge_blocks<false>(g, e, blocks, scales, out, doubtful);
 }
 
-void judge_general(const element_grid& g, quotient_kind kind, const block_extremes& e,
-                   std::size_t blocks, const general_scales& general, const block_scales& scales,
+void judge_dialect(const element_grid& g, quotient_kind kind, const block_extremes& e,
+                   std::size_t blocks, const dialect_scales& of_dialect, const block_scales& scales,
                    block_verdicts& out, std::uint8_t* doubtful) {
     by_quotient(g, kind, [&]<bool, quotient_kind of, rounding_kind how>() {
-        judge_general_blocks<of, how>(g, e, blocks, general, scales, out, doubtful);
+        judge_dialect_blocks<of, how>(g, e, blocks, of_dialect, scales, out, doubtful);
     });
 }
 

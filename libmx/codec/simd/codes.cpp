@@ -109,8 +109,8 @@ class code_maker {
 };
 
 template <bool fixed, rounding_kind kind>
-HWY_ATTR void write_plain(const element_grid& g, const block_run& run, const float* offset,
-                          const block_scales& scales, std::uint8_t* codes) {
+HWY_ATTR void write_ocp(const element_grid& g, const block_run& run, const float* offset,
+                        const block_scales& scales, std::uint8_t* codes) {
     const float_tag df;
     const code_maker<fixed, kind> maker(g);
     for (std::size_t b = 0; b < run.blocks; ++b) {
@@ -130,8 +130,8 @@ HWY_ATTR void write_plain(const element_grid& g, const block_run& run, const flo
 }
 
 template <bool fixed, quotient_kind kind, rounding_kind how>
-HWY_ATTR void write_general(const element_grid& g, const block_run& run,
-                            const general_scales& general, const block_scales& scales,
+HWY_ATTR void write_dialect(const element_grid& g, const block_run& run,
+                            const dialect_scales& of_dialect, const block_scales& scales,
                             std::uint8_t* codes) {
     const float_tag df;
     const bits_tag du;
@@ -146,8 +146,8 @@ HWY_ATTR void write_general(const element_grid& g, const block_run& run,
     const bool kept = g.sign_of_zero == zero_sign::kept;
     for (std::size_t b = 0; b < run.blocks; ++b) {
         if (scales.slow.data()[b] != 0) continue;
-        const float by = general.factor.data()[b];
-        quotients.set_scale(general.scale.data()[b], general.inverse.data()[b], by);
+        const float by = of_dialect.factor.data()[b];
+        quotients.set_scale(of_dialect.scale.data()[b], of_dialect.inverse.data()[b], by);
         const floats factor = hn::Set(df, by);
         const std::size_t end = (b + 1) * run.stride;
         for (std::size_t i = b * run.stride; i < end; i += float_lanes) {
@@ -228,14 +228,14 @@ std::size_t cast_from(const element_grid& g, bool saturate, const std::byte* fro
 void codes(const element_grid& g, const block_run& run, const float* offset,
            const block_scales& scales, std::uint8_t* to) {
     by_grid(g, [&]<bool fixed, rounding_kind kind>() {
-        write_plain<fixed, kind>(g, run, offset, scales, to);
+        write_ocp<fixed, kind>(g, run, offset, scales, to);
     });
 }
 
-void general_codes(const element_grid& g, quotient_kind kind, const block_run& run,
-                   const general_scales& general, const block_scales& scales, std::uint8_t* to) {
+void dialect_codes(const element_grid& g, quotient_kind kind, const block_run& run,
+                   const dialect_scales& of_dialect, const block_scales& scales, std::uint8_t* to) {
     by_quotient(g, kind, [&]<bool fixed, quotient_kind of, rounding_kind how>() {
-        write_general<fixed, of, how>(g, run, general, scales, to);
+        write_dialect<fixed, of, how>(g, run, of_dialect, scales, to);
     });
 }
 

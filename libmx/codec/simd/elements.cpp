@@ -22,9 +22,9 @@ namespace mx::codec::simd::HWY_NAMESPACE {
 namespace {
 
 template <bool fixed, rounding_kind kind, bool with_codes>
-class plain_kernel : public element_rounder<fixed, kind, with_codes> {
+class ocp_kernel : public element_rounder<fixed, kind, with_codes> {
   public:
-    HWY_INLINE plain_kernel(const element_grid& g, const block_scales& scales)
+    HWY_INLINE ocp_kernel(const element_grid& g, const block_scales& scales)
         : element_rounder<fixed, kind, with_codes>(g), scales_(scales) {}
 
     HWY_INLINE void set_block(std::size_t block) {
@@ -47,9 +47,9 @@ void elements(const element_grid& g, const block_run& run, const block_scales& s
               const element_outputs& to, grid_counts& counts) {
     by_grid(g, [&]<bool fixed, rounding_kind kind>() {
         if (to.codes != nullptr || to.parts != nullptr) {
-            run_kernel<plain_kernel<fixed, kind, true>>(run, scales, to, counts, g, scales);
+            run_kernel<ocp_kernel<fixed, kind, true>>(run, scales, to, counts, g, scales);
         } else {
-            run_kernel<plain_kernel<fixed, kind, false>>(run, scales, to, counts, g, scales);
+            run_kernel<ocp_kernel<fixed, kind, false>>(run, scales, to, counts, g, scales);
         }
     });
 }

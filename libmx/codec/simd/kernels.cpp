@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "libmx/base/bits.hpp"
-#include "libmx/codec/general_block.hpp"
+#include "libmx/codec/dialect_block.hpp"
 #include "libmx/codec/segment_kernel.hpp"
 #include "libmx/scale/rule_step.hpp"
 
@@ -25,13 +25,13 @@
                   const element_outputs&, grid_counts&);                                           \
     void centred_elements(const element_grid&, const block_run&, const centred_blocks&,            \
                           const block_scales&, const element_outputs&, grid_counts&);              \
-    void general_elements(const element_grid&, quotient_kind, const block_run&,                    \
-                          const general_scales&, const block_scales&, const element_outputs&,      \
+    void dialect_elements(const element_grid&, quotient_kind, const block_run&,                    \
+                          const dialect_scales&, const block_scales&, const element_outputs&,      \
                           grid_counts&);                                                           \
     void codes(const element_grid&, const block_run&, const float*, const block_scales&,           \
                std::uint8_t*);                                                                     \
-    void general_codes(const element_grid&, quotient_kind, const block_run&,                       \
-                       const general_scales&, const block_scales&, std::uint8_t*);                 \
+    void dialect_codes(const element_grid&, quotient_kind, const block_run&,                       \
+                       const dialect_scales&, const block_scales&, std::uint8_t*);                 \
     std::size_t cast(const element_grid&, bool, const stored_values&, std::size_t, std::uint8_t*,  \
                      float*);                                                                      \
     void compare_trials(const element_grid&, four_over_six, const block_run&, trial_scales&);      \
@@ -39,8 +39,8 @@
     void choose_as_te(const element_grid&, const te_plan&, const block_run&, block_trials&);       \
     void judge(const element_grid&, const block_extremes&, std::size_t, const block_scales&,       \
                block_verdicts&, std::uint8_t*);                                                    \
-    void judge_general(const element_grid&, quotient_kind, const block_extremes&, std::size_t,     \
-                       const general_scales&, const block_scales&, block_verdicts&,                \
+    void judge_dialect(const element_grid&, quotient_kind, const block_extremes&, std::size_t,     \
+                       const dialect_scales&, const block_scales&, block_verdicts&,                \
                        std::uint8_t*);                                                             \
     bool sum_run(block_run&);                                                                      \
     bool multiply_run(const product_plan&, const block_run&, product_sums&, block::exact_totals&,  \
@@ -57,15 +57,15 @@
                             scale,                                                                 \
                             elements,                                                              \
                             centred_elements,                                                      \
-                            general_elements,                                                      \
+                            dialect_elements,                                                      \
                             codes,                                                                 \
-                            general_codes,                                                         \
+                            dialect_codes,                                                         \
                             cast,                                                                  \
                             compare_trials,                                                        \
                             search,                                                                \
                             choose_as_te,                                                          \
                             judge,                                                                 \
-                            judge_general,                                                         \
+                            judge_dialect,                                                         \
                             sum_run,                                                               \
                             multiply_run,                                                          \
                             sum_values,                                                            \
@@ -101,7 +101,7 @@ struct workspace {
     block_scales scales;
     product_sums sums;
     centred_blocks centred;
-    general_scales general;
+    dialect_scales of_dialect;
     trial_scales trials;
     block_trials tried;
     base::aligned_buffer<std::uint8_t> doubtful;
@@ -119,8 +119,8 @@ struct workspace {
         const std::size_t blocks = (run.blocks + batch - 1) / batch * batch + batch;
         fit_all(blocks, scales.code, scales.reciprocal, scales.scale, scales.slow, doubtful,
                 centred.offset, centred.offset_bits, centred.ruled, centred.amax, centred.amin,
-                centred.nonzero, general.scale, general.inverse, general.factor, general.overflow,
-                general.clamp, scale);
+                centred.nonzero, of_dialect.scale, of_dialect.inverse, of_dialect.factor,
+                of_dialect.overflow, of_dialect.clamp, scale);
         const std::size_t pieces = pieces_of(run) + batch;
         fit_all(pieces, sums.q, sums.q2, sums.q2_low, sums.xq, sums.xq_low);
         fit_all(blocks, trials.six, trials.four, trials.inverse_six, trials.inverse_four,
@@ -149,10 +149,10 @@ void keep_details(const block_run& run, const block_extremes& e, const centred_b
     std::copy_n(run.amin.data(), run.blocks, to.x_min);
 }
 
-// The destination of the scalings of general blocks.
+// The destination of the scalings of dialect blocks.
 class scaling_rows {
   public:
-    scaling_rows(general_scales& to, block_scales& scales)
+    scaling_rows(dialect_scales& to, block_scales& scales)
         : scale_(to.scale.data()),
           inverse_(to.inverse.data()),
           factor_(to.factor.data()),
@@ -328,7 +328,7 @@ std::size_t find_best(const kernels& k, const element_grid& grid, const block_pa
     for (std::size_t b = 0; b < run.blocks; ++b) {
         code[b] = std::clamp<std::int32_t>(table.of(amax[b]).code, lowest, highest);
     }
-    const scaling_table::float_scales& scales = table.in_float();
+    const scaling_table::float32_scales& scales = table.in_float();
     const bool tried = run.stride <= largest_tried && scales.least <= scales.most;
     if (tried) {
         k.search(
@@ -368,10 +368,10 @@ std::size_t find_by_maximum(const block_params& p, const block_run& run, scaling
     return slow;
 }
 
-// The scales of general blocks, from the reference or equal to it.
+// The scales of dialect blocks, from the reference or equal to it.
 void find_scales(const kernels& k, const element_grid& grid, const block_params& p,
                  const block_run& run, workspace& space) {
-    const scaling_rows rows(space.general, space.scales);
+    const scaling_rows rows(space.of_dialect, space.scales);
     std::size_t& slow = space.scales.slow_blocks;
     if (p.searches) {
         slow = find_best(k, grid, p, run, rows, space);
@@ -389,27 +389,27 @@ void find_scales(const kernels& k, const element_grid& grid, const block_params&
 // Leaves blocks with numbers below element_grid::least to the reference.
 void leave_small_numbers(const element_grid& grid, const block_run& run, workspace& space) {
     if (grid.least == 0) return;
-    const scaling_rows rows(space.general, space.scales);
+    const scaling_rows rows(space.of_dialect, space.scales);
     for (std::size_t b = 0; b < run.blocks; ++b) {
         const auto least = static_cast<double>(base::float_from_bits(run.amin.data()[b]));
-        const double bound = static_cast<double>(grid.least) * space.general.scale.data()[b];
+        const double bound = static_cast<double>(grid.least) * space.of_dialect.scale.data()[b];
         if (space.scales.slow.data()[b] != 0 || least == 0 || least >= bound) continue;
         rows.put(b, left_to_reference, false);
         ++space.scales.slow_blocks;
     }
 }
 
-// Integers under the power-of-two scales of a dialect: the kernels for plain blocks do these.
-void scale_as_plain(const block_run& run, workspace& space) {
+// Integers under the power-of-two scales of a dialect: the kernels for OCP blocks do these.
+void scale_as_ocp(const block_run& run, workspace& space) {
     for (std::size_t b = 0; b < run.blocks + batch; ++b) {
-        space.scales.reciprocal.data()[b] = static_cast<float>(space.general.inverse.data()[b]);
-        space.scales.scale.data()[b] = static_cast<float>(space.general.scale.data()[b]);
+        space.scales.reciprocal.data()[b] = static_cast<float>(space.of_dialect.inverse.data()[b]);
+        space.scales.scale.data()[b] = static_cast<float>(space.of_dialect.scale.data()[b]);
     }
 }
 
-// Dequantized values of general blocks as their dialect returns them, if codes do not determine
+// Dequantized values of dialect blocks as their dialect returns them, if codes do not determine
 // them.
-void put_values(const block_params& p, const block_run& run, const general_scales& general,
+void put_values(const block_params& p, const block_run& run, const dialect_scales& of_dialect,
                 const block_scales& scales, const block_results& to) {
     for (std::size_t b = 0; b < run.blocks; ++b) {
         if (scales.slow.data()[b] != 0) continue;
@@ -426,7 +426,7 @@ void put_values(const block_params& p, const block_run& run, const general_scale
             }
             continue;
         }
-        const auto s = static_cast<float>(general.scale.data()[b]);
+        const auto s = static_cast<float>(of_dialect.scale.data()[b]);
         const bool keeps_minus = !p.element.floating && p.by->sign_of_zero.value != zero_sign::plus;
         for (std::size_t i = first; i < first + size; ++i) {
             const float value = s * p.value[to.codes[i]];
@@ -526,7 +526,7 @@ void write_scales(const block_params& p, const block_run& run, const block_extre
     if (space.scales.slow_blocks == 0) return;
     for (std::size_t b = 0; b < run.blocks; ++b) {
         if (space.scales.slow.data()[b] == 0) continue;
-        if (!p.plain || p.has_offset) {
+        if (!p.ocp || p.has_offset) {
             scalar::quantize_one(p, run, b, details, nullptr);
             continue;
         }
@@ -535,10 +535,10 @@ void write_scales(const block_params& p, const block_run& run, const block_extre
     }
 }
 
-// Whether kernels of general blocks take the recipe: on a fixed grid, under powers of two, a
-// dialect's arithmetic is that of plain blocks.
-bool is_general(const block_params& p, const element_grid& grid) {
-    return !p.plain && !(grid.fixed && p.scale_format->power_of_two());
+// Whether kernels of dialect blocks take the recipe: on a fixed grid, under powers of two, a
+// dialect's arithmetic is that of OCP blocks.
+bool is_dialect(const block_params& p, const element_grid& grid) {
+    return !p.ocp && !(grid.fixed && p.scale_format->power_of_two());
 }
 
 // The output of conversions: codes and the facts of scales.
@@ -547,15 +547,15 @@ void write_codes(const kernels& k, const block_params& p, const element_grid& gr
     std::uint8_t* const codes = details.results.codes;
     const centred_blocks* const centred = p.has_offset ? &space.centred : nullptr;
     if (grid.rounding == rounding_kind::stochastic) k.draw(run, p.seed);
-    if (!is_general(p, grid)) {
+    if (!is_dialect(p, grid)) {
         k.codes(grid, run, centred != nullptr ? centred->offset.data() : nullptr, space.scales,
                 codes);
     } else {
-        k.general_codes(grid, quotient_of(p), run, space.general, space.scales, codes);
+        k.dialect_codes(grid, quotient_of(p), run, space.of_dialect, space.scales, codes);
     }
     keep_details(run, extremes, centred, space.scales, details.results);
     if (details.results.values != nullptr) {
-        put_values(p, run, space.general, space.scales, details.results);
+        put_values(p, run, space.of_dialect, space.scales, details.results);
     }
     if (space.scales.slow_blocks == 0) return;
     for (std::size_t b = 0; b < run.blocks; ++b) {
@@ -587,7 +587,7 @@ float least_of(const element_grid& g, const grid_range& r, int precision) {
 // The same for power-of-two scales of dialects: where shifts of fbgemm wrap around, and where
 // quotients in float32 would be subnormal.
 float least_quotient(const block_params& p) {
-    if (p.plain || !p.scale_format->power_of_two()) return 0;
+    if (p.ocp || !p.scale_format->power_of_two()) return 0;
     if (p.by->arithmetic.value == element_kind::fbgemm) return 0x1p-9f;
     return quotient_of(p) == quotient_kind::exact ? 0x1p-126f : 0.0f;
 }
@@ -611,9 +611,9 @@ void leave_wide_blocks(const block_params& p, const block_run& run, block_scales
 
 product_plan plan_of(const block_params& p, const element_grid& grid, const block_run& run,
                      workspace& space) {
-    // Those of general blocks are 0 for slow ones already.
-    double* const scale = p.plain ? space.scale.data() : space.general.scale.data();
-    for (std::size_t b = 0; b < run.blocks && p.plain; ++b) {
+    // Those of dialect blocks are 0 for slow ones already.
+    double* const scale = p.ocp ? space.scale.data() : space.of_dialect.scale.data();
+    for (std::size_t b = 0; b < run.blocks && p.ocp; ++b) {
         const bool slow = space.scales.slow.data()[b] != 0;
         scale[b] = slow ? 0 : static_cast<double>(space.scales.scale.data()[b]);
     }
@@ -756,7 +756,7 @@ void put_stats(const kernels& k, const block_params& p, const element_grid& grid
 }  // namespace
 
 bool takes(const block_params& p) {
-    if (!p.plain) return takes_general(p);
+    if (!p.ocp) return takes_dialect(p);
     const format::element_params& f = p.element;
     return p.step.drawn_bits == 0 && is_rounding(p.mode.how) && !p.mode.round_fraction &&
            f.has_sign;
@@ -785,7 +785,7 @@ element_grid grid_of(const block_params& p) {
     g.rule_finite = static_cast<int>(p.step.nan_from - 1u);
     g.most = 4.0f * std::max(g.max_positive, g.max_negative);
     // microxcaling adds one half in float32, where its sum with the float below one half is 1.
-    if (!p.plain && p.by->arithmetic.value == element_kind::microxcaling) {
+    if (!p.ocp && p.by->arithmetic.value == element_kind::microxcaling) {
         g.threshold_positive = g.threshold_negative = 0x1.fffffcp-2f;
     }
     g.sign_of_zero = zero_sign::kept;
@@ -814,17 +814,17 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     std::uint8_t* const codes = details.results.codes;
     element_grid grid = grid_of(p);
     grid.least = std::max(least_of(grid, range_of(p), run.precision), least_quotient(p));
-    const bool general = is_general(p, grid);
+    const bool by_dialect = is_dialect(p, grid);
     block_extremes extremes{run.amax.data(), run.amax.data(), run.amin.data(), run.nonzero.data()};
     if (p.has_offset) {
         const centred_blocks& c = space.centred;
         k.centre(run, p.range, space.centred);
         extremes = {c.ruled.data(), c.amax.data(), c.amin.data(), c.nonzero.data()};
     }
-    if (!p.plain) {
+    if (!p.ocp) {
         find_scales(k, grid, p, run, space);
         leave_small_numbers(grid, run, space);
-        if (!general) scale_as_plain(run, space);
+        if (!by_dialect) scale_as_ocp(run, space);
     } else {
         k.scale(grid, extremes, run.blocks, space.scales);
     }
@@ -842,17 +842,17 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
                              with_stats ? space.counts.data() : nullptr};
     grid_counts counts;
     block_verdicts verdicts;
-    if (general) {
+    if (by_dialect) {
         const quotient_kind kind = quotient_of(p);
-        k.general_elements(grid, kind, run, space.general, space.scales, to, counts);
-        k.judge_general(grid, kind, extremes, run.blocks, space.general, space.scales, verdicts,
+        k.dialect_elements(grid, kind, run, space.of_dialect, space.scales, to, counts);
+        k.judge_dialect(grid, kind, extremes, run.blocks, space.of_dialect, space.scales, verdicts,
                         space.doubtful.data());
     } else if (p.has_offset) {
         k.centred_elements(grid, run, space.centred, space.scales, to, counts);
     } else {
         k.elements(grid, run, space.scales, to, counts);
     }
-    if (!general) {
+    if (!by_dialect) {
         k.judge(grid, extremes, run.blocks, space.scales, verdicts, space.doubtful.data());
     }
     if (details.asked.wanted != detail::none) {
@@ -860,7 +860,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
                      details.results);
     }
     if (details.results.values != nullptr) {
-        put_values(p, run, space.general, space.scales, details.results);
+        put_values(p, run, space.of_dialect, space.scales, details.results);
     }
 
     block::segment_stats out{};

@@ -55,7 +55,7 @@ struct element_grid {
     int rule_finite;    ///< the largest amax bits without a NaN scale
     float least, most;  ///< limits of non-zero |y|; blocks beyond them go to the reference
 
-    zero_sign sign_of_zero;  ///< of general blocks: the sign of the code of a zero
+    zero_sign sign_of_zero;  ///< of dialect blocks: the sign of the code of a zero
 };
 
 /// Whether a recipe can be described by an element_grid.
@@ -149,8 +149,8 @@ struct block_scales {
     std::size_t slow_blocks = 0;
 };
 
-/// For general blocks, see block_scaling; for a block left to the reference kernels produce zeros.
-struct general_scales {
+/// For dialect blocks, see block_scaling; for a block left to the reference kernels produce zeros.
+struct dialect_scales {
     base::aligned_buffer<double> scale, inverse;
     base::aligned_buffer<float> factor, overflow, clamp;
 };
@@ -225,16 +225,16 @@ struct kernels {
     void (*centred_elements)(const element_grid& g, const block_run& run,
                              const centred_blocks& centred, const block_scales& scales,
                              const element_outputs& to, grid_counts& counts);
-    /// The same of general blocks.
-    void (*general_elements)(const element_grid& g, quotient_kind kind, const block_run& run,
-                             const general_scales& general, const block_scales& scales,
+    /// The same of dialect blocks.
+    void (*dialect_elements)(const element_grid& g, quotient_kind kind, const block_run& run,
+                             const dialect_scales& of_dialect, const block_scales& scales,
                              const element_outputs& to, grid_counts& counts);
     /// Elements to codes only, without blocks left to the reference; `offset`: per block, or null.
     void (*codes)(const element_grid& g, const block_run& run, const float* offset,
                   const block_scales& scales, std::uint8_t* to);
-    /// The same of general blocks.
-    void (*general_codes)(const element_grid& g, quotient_kind kind, const block_run& run,
-                          const general_scales& general, const block_scales& scales,
+    /// The same of dialect blocks.
+    void (*dialect_codes)(const element_grid& g, quotient_kind kind, const block_run& run,
+                          const dialect_scales& of_dialect, const block_scales& scales,
                           std::uint8_t* to);
     /// Values without a scale to codes, numbers of the grid or both, see cast_by.
     std::size_t (*cast)(const element_grid& g, bool saturate, const stored_values& from,
@@ -251,9 +251,9 @@ struct kernels {
     /// Flags of the blocks, from their extremes; `doubtful` receives 0 or 1 per block.
     void (*judge)(const element_grid& g, const block_extremes& e, std::size_t blocks,
                   const block_scales& scales, block_verdicts& out, std::uint8_t* doubtful);
-    /// The same of general blocks.
-    void (*judge_general)(const element_grid& g, quotient_kind kind, const block_extremes& e,
-                          std::size_t blocks, const general_scales& general,
+    /// The same of dialect blocks.
+    void (*judge_dialect)(const element_grid& g, quotient_kind kind, const block_extremes& e,
+                          std::size_t blocks, const dialect_scales& of_dialect,
                           const block_scales& scales, block_verdicts& out, std::uint8_t* doubtful);
     /// Sums of x and x^2 over a run, once; false where its range is too wide.
     bool (*sum_run)(block_run& run);

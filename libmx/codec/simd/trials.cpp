@@ -468,7 +468,7 @@ HWY_ATTR void search_blocks(const element_grid& g, const search_plan& plan, cons
     }
 }
 
-// The error of a block under a scale as dialect te computes it (te_error in general_block.hpp).
+// The error of a block under a scale as dialect te computes it (te_error in dialect_block.hpp).
 template <bool squares, bool fp16>
 HWY_INLINE floats te_error(const nearest_grid& grid, const te_plan& plan, std::size_t stride,
                            const float* x, floats scale, floats factor) {

@@ -22,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using value_tag = hn::ScalableTag<float>;
 using value_bits = hn::RebindToUnsigned<value_tag>;
 
-void scale_codes(const plain_params& p, const float* scales, std::size_t blocks, std::size_t size,
+void scale_codes(const ocp_params& p, const float* scales, std::size_t blocks, std::size_t size,
                  const std::uint8_t* codes, float* to) {
     const value_tag df;
     const value_bits du;
@@ -138,7 +138,7 @@ HWY_EXPORT(widen);
 HWY_EXPORT(largest_of_16);
 HWY_EXPORT(largest_of_32);
 
-void scaled_values(const plain_params& p, const float* scales, std::size_t blocks, std::size_t size,
+void scaled_values(const ocp_params& p, const float* scales, std::size_t blocks, std::size_t size,
                    const std::uint8_t* codes, float* to) {
     HWY_DYNAMIC_DISPATCH(scale_codes)(p, scales, blocks, size, codes, to);
 }

@@ -13,7 +13,7 @@ namespace mx::codec::simd {
 
 /// to[i] = scales[i / size] * p.value[codes[i]], the float32 product, in `blocks` blocks of `size`
 /// elements, for codes other than NaN and Inf.
-void scaled_values(const plain_params& p, const float* scales, std::size_t blocks, std::size_t size,
+void scaled_values(const ocp_params& p, const float* scales, std::size_t blocks, std::size_t size,
                    const std::uint8_t* codes, float* to);
 
 /// bfloat16 bits, to nearest even; NaN becomes the quiet NaN of its sign.

@@ -40,10 +40,7 @@ std::string figure(const record& of, const char* name) {
 // spelling omits it.
 std::string spelled(const std::string& recipe) {
     const auto known = recipe_named(recipe);
-    if (!known || recipe.find("scale=") != std::string::npos) return recipe;
-    const std::size_t end = recipe.find(':');
-    const std::string rest = end == std::string::npos ? "" : "," + recipe.substr(end + 1);
-    return fmt::format("{}:scale={}{}", recipe.substr(0, end), known->rule->name, rest);
+    return known ? codec::to_string(*known, "scale") : recipe;
 }
 
 std::optional<engine::saturation_zone> zone_of(const std::string& recipe) {

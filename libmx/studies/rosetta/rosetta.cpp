@@ -331,7 +331,7 @@ std::vector<codec::recipe> recipes_of_element(const std::string& element, const 
         if (!d.blocks || (!d.elements.empty() && !codec::lists(d.elements, element))) continue;
         const bool ocp = d.id == codec::dialect_id::ocp;
         if (scales.is_number() && !ocp && element != "e2m1") continue;
-        if (scales.is_number() && !codec::lists(d.number_scales, scales.name)) continue;
+        if (scales.is_number() && !codec::lists(d.float_scales, scales.name)) continue;
         for (const scale::scale_rule& rule : scale::scale_rules) {
             if (!codec::lists(d.rules, rule.name)) continue;
             if (!codec::lists(rule.scale_format, scales.name)) continue;

@@ -12,7 +12,7 @@
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/float_scale.hpp"
-#include "libmx/codec/plain_block.hpp"
+#include "libmx/codec/ocp_block.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/io/widen.hpp"
@@ -65,7 +65,7 @@ class element_judge {
         : p_(p),
           b_(b),
           place_(place),
-          f_(p.plain || !p.scale_format->power_of_two() ? p.element : p.conversion.element),
+          f_(p.ocp || !p.scale_format->power_of_two() ? p.element : p.conversion.element),
           offset_(p.has_offset ? base::float_from_half(b.stats.offset) : 0.0F),
           scale_(whole_scale(p, b.stats.scale)) {
         if (p.scale_format->power_of_two()) return;
@@ -77,8 +77,8 @@ class element_judge {
         element e;
         e.x = b_.x[i];
         e.code = b_.codes[i];
-        e.q = p_.plain || !p_.scale_format->power_of_two() ? p_.value[e.code]
-                                                           : p_.conversion.value[e.code];
+        e.q = p_.ocp || !p_.scale_format->power_of_two() ? p_.value[e.code]
+                                                         : p_.conversion.value[e.code];
         e.value = b_.values[i];
         e.y = no_number;
         if (std::isnan(scale_) || !std::isfinite(e.x)) return e;
@@ -114,7 +114,7 @@ class element_judge {
             return format::encode_quotient(f_, p_.mode, bits, exact_, draw);
         }
         const int exponent = std::ilogb(b_.stats.scale) + raised;
-        const format::rounding_mode& mode = p_.plain ? p_.mode : p_.conversion.mode;
+        const format::rounding_mode& mode = p_.ocp ? p_.mode : p_.conversion.mode;
         return format::encode_magnitude(f_, mode, bits, exponent, draw);
     }
 

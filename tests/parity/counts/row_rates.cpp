@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many blocks of rows take the steps of the reference (row_body.hpp, number_body.hpp) under a
+// How many blocks of rows take the steps of the reference (row_body.hpp, nvfp4_body.hpp) under a
 // recipe: of blocks of 32 bf16 drawn from three distributions, under NVFP4 of their first 16, per
 // million. scripts/count-instructions.py keeps it.
 #include <array>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "libmx/base/random.hpp"
-#include "libmx/codec/cuda/number_body.hpp"
-#include "libmx/codec/plain_block.hpp"
+#include "libmx/codec/cuda/nvfp4_body.hpp"
+#include "libmx/codec/ocp_block.hpp"
 
 namespace {
 
@@ -82,18 +82,18 @@ std::vector<drawn_block> blocks_of(distribution which) {
         for (int i = 0; i < cuda::row_size; ++i) {
             const std::uint32_t magnitude = bf16_of(x.next());
             b.of_32.add(magnitude);
-            if (i < cuda::number_size) b.of_16.add(magnitude);
+            if (i < cuda::nvfp4_size) b.of_16.add(magnitude);
         }
     }
     return all;
 }
 
 // As of a tensor of these blocks.
-cuda::number_recipe nvfp4_of(const std::vector<drawn_block>& all) {
+cuda::nvfp4_recipe nvfp4_of(const std::vector<drawn_block>& all) {
     std::uint32_t most = 0;
     for (const drawn_block& b : all) most = std::max(most, b.of_16.most);
     const codec::block_params p = codec::params_of(codec::parse_recipe("nvfp4"), {most});
-    cuda::number_recipe r{};
+    cuda::nvfp4_recipe r{};
     r.tensor_scale = p.tensor.decode;
     for (std::uint32_t i = 0; i < cuda::limits_of_table; ++i) cuda::find_limit(p, i, r.limits);
     return r;
@@ -110,14 +110,14 @@ int main() {
     for (const auto which : {distribution::normal, distribution::laplace, distribution::student}) {
         std::array<std::uint64_t, lines.size()> by_steps{};
         const std::vector<drawn_block> all = blocks_of(which);
-        const cuda::number_recipe nvfp4 = nvfp4_of(all);
+        const cuda::nvfp4_recipe nvfp4 = nvfp4_of(all);
         for (const drawn_block& b : all) {
             const auto [most, least] = b.of_32;
             for (std::size_t r = 0; r < recipes.size(); ++r) {
-                by_steps[r] += cuda::detail::scale_of(grids[r], most, least).plain ? 0u : 1u;
+                by_steps[r] += cuda::detail::scale_of(grids[r], most, least).fits ? 0u : 1u;
             }
             const auto scale = cuda::detail::scale_of(nvfp4, b.of_16.most, b.of_16.least);
-            by_steps.back() += scale.plain ? 0u : 1u;
+            by_steps.back() += scale.fits ? 0u : 1u;
         }
         for (std::size_t r = 0; r < lines.size(); ++r) {
             lines[r] += "," + std::to_string(by_steps[r] * 1000000 / blocks);

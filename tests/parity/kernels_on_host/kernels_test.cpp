@@ -77,7 +77,7 @@ const codec::backend& instructions = kernels<~0u>;
 TEST_CASE("kernels leave the bytes of the reference, segment by segment") {
     judge one;
     mx::tests::compare_segments(arithmetic, std::ref(one), 13);
-    mx::tests::compare_general_segments(arithmetic, std::ref(one), 13);
+    mx::tests::compare_dialect_segments(arithmetic, std::ref(one), 13);
     CHECK(one.count > 100);
 }
 

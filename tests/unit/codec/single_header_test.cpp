@@ -92,7 +92,7 @@ TEST_CASE("the single header quantizes blocks as the library does") {
                                          ",round=" + std::string(round.name);
                 const codec::recipe r = codec::parse_recipe(text);
                 const codec::block_params p = codec::params_of(r);
-                REQUIRE(p.plain);
+                REQUIRE(p.ocp);
                 const auto step = single::scale::step_under(*single::scale::find_scale_rule(rule),
                                                             *own, single::scale::int_emax::zero);
                 const single::format::rounding_mode mode{

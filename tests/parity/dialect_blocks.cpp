@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares every backend with the reference under recipes that are not plain: scales that are not
+// Compares every backend with the reference under dialect recipes: scales that are not
 // powers of two, and dialects.
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ using mx::tensor::dtype;
 using namespace mx::tests;
 
 // Every recipe that a preset, a dialect, a rule, a rounding and an element make together.
-std::vector<recipe> general_recipes() {
+std::vector<recipe> dialect_recipes() {
     std::vector<recipe> out;
     for (const char* preset : {"nvfp4", "amdfp4", "fp8_1x128", "mxfp4", "mxfp8"}) {
         for (const auto& by : mx::codec::dialects()) {
@@ -35,7 +35,7 @@ std::vector<recipe> general_recipes() {
                                              ",scale=" + std::string(rule.name) + more;
                     try {
                         recipe r = mx::codec::parse_recipe(text);
-                        const bool plain = mx::codec::params_of(r).plain;
+                        const bool plain = mx::codec::params_of(r).ocp;
                         if (!plain && std::ranges::count(out, r) == 0) out.push_back(std::move(r));
                     } catch (const mx::base::error&) {  // not a valid recipe
                     }
@@ -105,10 +105,10 @@ bool by_te_in_rows(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("general recipes by every backend") {
+TEST_CASE("dialect recipes by every backend") {
     std::uint64_t seed = 40000;
     std::size_t by_vectors = 0;
-    const auto recipes = general_recipes();
+    const auto recipes = dialect_recipes();
     for (const recipe& r : recipes) {
         const bool taken = mx::codec::simd::takes(mx::codec::params_of(r));
         by_vectors += taken ? 1 : 0;
@@ -125,7 +125,7 @@ TEST_CASE("general recipes by every backend") {
     CHECK(by_vectors > 40);
 }
 
-TEST_CASE("general recipes with every kind of block alone") {
+TEST_CASE("dialect recipes with every kind of block alone") {
     std::uint64_t seed = 50000;
     for (const char* text : {"nvfp4",
                              "nvfp4:scale=single-level",
@@ -194,7 +194,7 @@ TEST_CASE("recipes with the same outer scale do not share scalings") {
     }
 }
 
-TEST_CASE("general recipes in every block shape") {
+TEST_CASE("dialect recipes in every block shape") {
     std::uint64_t seed = 60000;
     for (const char* preset :
          {"nvfp4", "nvfp4:dialect=torchao", "nvfp4:dialect=modelopt", "nvfp4:four_over_six=mse",
@@ -368,7 +368,7 @@ TEST_CASE("elements at every decision of dialects with power-of-two scales") {
 
 TEST_CASE("the scale of a block follows from its code and what its rule saw") {
     std::uint64_t seed = 70000;
-    for (const recipe& r : general_recipes()) {
+    for (const recipe& r : dialect_recipes()) {
         if (mx::codec::bumps_positions(r)) continue;
         const auto m = make_matrix(dtype::f32, 1, 32 * 42, every_kind, *r.element, ++seed);
         const auto cols = static_cast<std::uint64_t>(r.block.cols);

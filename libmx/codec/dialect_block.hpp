@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of quantizing a block under a recipe that is not plain, for host and device. The
+// The steps of quantizing a block under a dialect recipe, for host and device. The
 // reference (at the end of this file) executes them element by element, a GPU with one or more
-// lanes for a block (cuda/general_body.hpp).
+// lanes for a block (cuda/lane_body.hpp).
 //
 // There are two families of recipes, with the same steps: power_scales for dialects under scales
-// that are powers of two, number_scales for all other scales (NVFP4, FP8 blocks).
+// that are powers of two, float_scales for all other scales (NVFP4, FP8 blocks).
 #pragma once
 
 #include <algorithm>
@@ -63,7 +63,7 @@ struct magnitude_survey {
 };
 
 /// A quantized element.
-struct general_element {
+struct dialect_element {
     bool counts;              ///< included in rates and sums; else it is poisoned, NaN or Inf
     format::encoded exact;    ///< x / S rounded exactly, which decides overflow and clamping
     std::uint8_t code;        ///< 0 if the result has none
@@ -74,7 +74,7 @@ struct general_element {
 };
 
 /// The figures of some elements of a block that follow from their codes.
-struct general_tally {
+struct dialect_tally {
     element_tally elements;
     std::uint32_t poisoned = 0, dequant_overflow = 0, counted_max = 0;
     double max_error = 0;
@@ -82,7 +82,7 @@ struct general_tally {
     /// Adds an element and, unless `sums` is null, its terms to the sums (an exact_totals, or its
     /// counterpart on a device).
     template <typename Totals>
-    MX_HD void add(const format::element_params& f, float x, const general_element& e, Totals* sums,
+    MX_HD void add(const format::element_params& f, float x, const dialect_element& e, Totals* sums,
                    bool parts) {
         if (!e.counts) {
             poisoned += base::is_finite(x) ? 1u : 0u;
@@ -179,7 +179,7 @@ struct power_scales {
 
     class encoder {
       public:
-        /// `amax` is block_stats::amax; the last argument asks for general_element::returned.
+        /// `amax` is block_stats::amax; the last argument asks for dialect_element::returned.
         MX_HD encoder(const block_params& p, const scale& s, std::uint32_t amax, bool)
             : p_(p),
               scale_(s),
@@ -192,10 +192,10 @@ struct power_scales {
               exponent_(poisoned_ ? 0 : dialect_steps::exponent_of(s.value)) {}
 
         /// `raised` is 1 if the exponent of this column is, else 0.
-        MX_HD general_element encode(float x, std::uint32_t draw, int raised) const {
+        MX_HD dialect_element encode(float x, std::uint32_t draw, int raised) const {
             using namespace dialect_steps;
             const conversion& c = p_.conversion;
-            general_element out{};
+            dialect_element out{};
             if (poisoned_) {
                 const bool zero = p_.dialect_rule.zeros_beside_nan && base::is_finite(x);
                 const float y = zero ? std::copysign(0.0f, x) : base::quiet_nan();
@@ -252,7 +252,7 @@ struct power_scales {
 /// dialect's float32 operations otherwise. In both cases y = x / S, with S the exact product of
 /// block and tensor scale, decides overflow and clamping, and d = S * q is exact: at most 40 bits.
 /// A zero scale makes every element a zero of its sign; non-zero ones count as underflow.
-struct number_scales {
+struct float_scales {
     using scale = float_scale;
     static constexpr bool selects = true;
 
@@ -283,8 +283,8 @@ struct number_scales {
               keeps_(p.by->inf_value.value == inf_element::keep),
               returns_(returns || foreign_) {}
 
-        MX_HD general_element encode(float x, std::uint32_t draw, int) const {
-            general_element out{};
+        MX_HD dialect_element encode(float x, std::uint32_t draw, int) const {
+            dialect_element out{};
             const bool finite = base::is_finite(x);
             if (poisoned_ || !finite) {
                 out.code = poisoned_ ? poisoned_code_ : encoder_.special_code(x);
@@ -452,11 +452,11 @@ block::block_stats quantize_under(const block_params& p, std::span<const float> 
     }
     Family::write(scale, out);
     const typename Family::encoder encoder(p, scale, out.amax, !values.empty());
-    general_tally tally;
+    dialect_tally tally;
     for (std::size_t i = 0; i < x.size(); ++i) {
         const int column = static_cast<int>(i) % place.cols;
         const int raised = place.bump != nullptr && place.bump[column] != 0 ? 1 : 0;
-        const general_element e = encoder.encode(x[i], draw_of(p, place, i), raised);
+        const dialect_element e = encoder.encode(x[i], draw_of(p, place, i), raised);
         if (!codes.empty()) codes[i] = e.code;
         if (!values.empty()) values[i] = e.returned;
         tally.add(p.element, x[i], e, sums, parts);
@@ -465,14 +465,14 @@ block::block_stats quantize_under(const block_params& p, std::span<const float> 
     return out;
 }
 
-/// quantize_block under recipes that are not plain; `codes` and `values` may be empty.
-inline block::block_stats quantize_general(const block_params& p, std::span<const float> x,
+/// quantize_block under dialect recipes; `codes` and `values` may be empty.
+inline block::block_stats quantize_dialect(const block_params& p, std::span<const float> x,
                                            const block_place& place, std::span<std::uint8_t> codes,
                                            std::span<float> values, block::exact_totals* sums,
                                            bool parts) {
     return p.scale_format->power_of_two()
                ? quantize_under<power_scales>(p, x, place, codes, values, sums, parts)
-               : quantize_under<number_scales>(p, x, place, codes, values, sums, parts);
+               : quantize_under<float_scales>(p, x, place, codes, values, sums, parts);
 }
 
 }  // namespace mx::codec

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cuda_runtime.h>
 
-#include "libmx/codec/cuda/general_body.hpp"
+#include "libmx/codec/cuda/lane_body.hpp"
 #include "libmx/codec/cuda/shared_params.cuh"
 
 namespace mx::codec::cuda {
@@ -18,28 +18,28 @@ __global__ void __launch_bounds__(threads) raise_exponents_of_segments(launch l)
 template <typename Family, int lanes>
 __device__ void quantize_one(const launch& l, std::uint32_t r, std::uint32_t s,
                              block_params& shared, const std::uint16_t* marks) {
-    const general_recipe& recipe = l.general[r];
+    const dialect_recipe& recipe = l.dialects[r];
     copy_to_shared(recipe.params, shared);
-    quantize_general<Family, lanes>(l, recipe, shared, l.segments[s],
+    quantize_by_lanes<Family, lanes>(l, recipe, shared, l.segments[s],
                                     tally_of(l, l.recipe_count + r, s), marks);
 }
 
-// A warp per segment and recipe without a number_table. Recipes of a segment are adjacent, so that
+// A warp per segment and recipe without a nvfp4_table. Recipes of a segment are adjacent, so that
 // its values are in the cache.
 template <typename Family, int lanes>
-__global__ void __launch_bounds__(threads, 4) quantize_general_segments(launch l) {
+__global__ void __launch_bounds__(threads, 4) quantize_dialect_segments(launch l) {
     __shared__ block_params shared[warps_per_block];
     const unsigned warp = threadIdx.x / lane_count;
     const std::uint64_t job = std::uint64_t{blockIdx.x} * warps_per_block + warp;
-    const auto s = static_cast<std::uint32_t>(job / l.general_count);
-    const auto r = static_cast<std::uint32_t>(job % l.general_count);
-    if (s >= l.segment_count || l.general[r].numbers != nullptr) return;
+    const auto s = static_cast<std::uint32_t>(job / l.dialect_count);
+    const auto r = static_cast<std::uint32_t>(job % l.dialect_count);
+    if (s >= l.segment_count || l.dialects[r].nvfp4 != nullptr) return;
     constexpr bool of_powers = std::is_same_v<Family, power_scales>;
-    if (l.general[r].params.scale_format->power_of_two() != of_powers) return;
+    if (l.dialects[r].params.scale_format->power_of_two() != of_powers) return;
     quantize_one<Family, lanes>(l, r, s, shared[warp], nullptr);
 }
 
-// Those in the list of launch::marked whose recipes have a number_table: rows take small blocks.
+// Those in the list of launch::marked whose recipes have a nvfp4_table: rows take small blocks.
 __global__ void __launch_bounds__(threads, 4) quantize_marked_segments(launch l) {
     __shared__ block_params shared[warps_per_block];
     const unsigned warp = threadIdx.x / lane_count;
@@ -49,13 +49,13 @@ __global__ void __launch_bounds__(threads, 4) quantize_marked_segments(launch l)
         const std::uint32_t s = l.marked[1 + i] % l.segment_count;
         if (slot < l.recipe_count) continue;  // kernels.cu
         __syncwarp();                         // no lane reads the last recipe any more
-        quantize_one<number_scales, 1>(l, slot - l.recipe_count, s, shared[warp],
+        quantize_one<float_scales, 1>(l, slot - l.recipe_count, s, shared[warp],
                                        marks_of(l, slot, s));
     }
 }
 
 unsigned blocks_for(const launch& l) {
-    const std::uint64_t jobs = std::uint64_t{l.segment_count} * l.general_count;
+    const std::uint64_t jobs = std::uint64_t{l.segment_count} * l.dialect_count;
     return static_cast<unsigned>((jobs + warps_per_block - 1) / warps_per_block);
 }
 
@@ -63,7 +63,7 @@ template <typename Family>
 void enqueue_family(const launch& l, cudaStream_t stream) {
     with_lanes(l.stride, [&](auto count) {
         constexpr int lanes = count();
-        quantize_general_segments<Family, lanes><<<blocks_for(l), threads, 0, stream>>>(l);
+        quantize_dialect_segments<Family, lanes><<<blocks_for(l), threads, 0, stream>>>(l);
     });
 }
 
@@ -80,16 +80,16 @@ __global__ void forget_marks(std::uint32_t* marked) { *marked = 0; }
 
 }  // namespace
 
-int enqueue_general(const launch& l, void* stream_handle) {
-    if (l.general_count == 0 || l.segment_count == 0) return cudaSuccess;
+int enqueue_dialects(const launch& l, void* stream_handle) {
+    if (l.dialect_count == 0 || l.segment_count == 0) return cudaSuccess;
     auto* const stream = static_cast<cudaStream_t>(stream_handle);
     if (l.raised != nullptr) {
         raise_exponents_of_segments<<<l.segment_count, threads, 0, stream>>>(l);
     }
     if (l.powers) enqueue_family<power_scales>(l, stream);
-    if (l.numbers) enqueue_family<number_scales>(l, stream);
+    if (l.floats) enqueue_family<float_scales>(l, stream);
     const int code = cudaGetLastError();
-    return code == cudaSuccess && l.number_rows ? enqueue_marked(l, stream) : code;
+    return code == cudaSuccess && l.nvfp4_rows ? enqueue_marked(l, stream) : code;
 }
 
 int enqueue(const launch& l, void* stream) {
@@ -97,9 +97,9 @@ int enqueue(const launch& l, void* stream) {
         forget_marks<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(l.marked);
     }
     int code = enqueue_codes(l, stream);
-    if (code == cudaSuccess) code = enqueue_plain(l, stream);
-    if (code == cudaSuccess) code = enqueue_numbers(l, stream);
-    return code != cudaSuccess ? code : enqueue_general(l, stream);
+    if (code == cudaSuccess) code = enqueue_ocp(l, stream);
+    if (code == cudaSuccess) code = enqueue_nvfp4(l, stream);
+    return code != cudaSuccess ? code : enqueue_dialects(l, stream);
 }
 
 }  // namespace mx::codec::cuda

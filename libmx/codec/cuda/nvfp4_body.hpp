@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows under NVFP4, for the loop over blocks in row_body.hpp: the codes of elements follow from
-// comparisons with limits of their block's scale (number_bounds.hpp). Figures only; blocks that
-// need more than numbers of 32 bits are left to general_body.hpp.
+// comparisons with limits of their block's scale (nvfp4_bounds.hpp). Figures only; blocks that
+// need more than numbers of 32 bits are left to lane_body.hpp.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
-#include "libmx/codec/cuda/number_bounds.hpp"
+#include "libmx/codec/cuda/nvfp4_bounds.hpp"
 #include "libmx/codec/cuda/row_body.hpp"
 
 namespace mx::codec::cuda {
 
 /// What the warps of a recipe share.
-struct number_recipe {
+struct nvfp4_recipe {
     /// Limits of elements are rounded up to what the stored type can represent.
-    number_table limits;
+    nvfp4_table limits;
     float tensor_scale;
     block::exact_totals* totals;
 
     /// Copies every `step`th word of a table, from `first` on.
     template <typename Values>
-    MX_HD void copy(const general_recipe& r, std::uint32_t first, std::uint32_t step) {
-        const number_table& from = *r.numbers;
+    MX_HD void copy(const dialect_recipe& r, std::uint32_t first, std::uint32_t step) {
+        const nvfp4_table& from = *r.nvfp4;
         if (first == 0) {
             tensor_scale = r.params.tensor.decode;
             totals = r.totals;
         }
-        for (std::uint32_t i = first; i <= number_table::scales; i += step)
+        for (std::uint32_t i = first; i <= nvfp4_table::scales; i += step)
             limits.scale[i] = from.scale[i];
-        constexpr auto per_scale = static_cast<std::uint32_t>(number_table::limits);
-        // Scale 0 has no limits (number_bounds.hpp): no block under it gets here.
-        for (std::uint32_t i = per_scale + first; i < number_table::scales * per_scale; i += step) {
+        constexpr auto per_scale = static_cast<std::uint32_t>(nvfp4_table::limits);
+        // Scale 0 has no limits (nvfp4_bounds.hpp): no block under it gets here.
+        for (std::uint32_t i = per_scale + first; i < nvfp4_table::scales * per_scale; i += step) {
             const std::uint32_t scale = i / per_scale, which = i % per_scale;
             limits.element[scale][which] = Values::least_stored(from.element[scale][which]);
         }
@@ -42,17 +42,17 @@ namespace detail {
 
 // y = x * 2^(26 - level), in units that the largest |y| of a block has 2^26 of, or almost twice as
 // many.
-struct number_scale {
+struct nvfp4_scale {
     int level;            // exponent field of the block's maximum
     std::uint32_t code;   // S = s * g
     std::uint32_t least;  // s in the least scales
     float reciprocal;     // of a unit
     float half;           // S / 2 in units, rounded
-    bool plain;
+    bool fits;
 };
 
 // Largest code whose limit a magnitude reaches, 127 if the scale is NaN.
-MX_HD inline std::uint32_t scale_code_of(const number_table& limits, std::uint32_t largest) {
+MX_HD inline std::uint32_t scale_code_of(const nvfp4_table& limits, std::uint32_t largest) {
     std::uint32_t code = 0;
     MX_UNROLL
     for (std::uint32_t step = 64; step > 0; step /= 2) {
@@ -61,10 +61,10 @@ MX_HD inline std::uint32_t scale_code_of(const number_table& limits, std::uint32
     return code;
 }
 
-MX_HD inline number_scale scale_of(const number_recipe& r, std::uint32_t largest,
-                                   std::uint32_t least_nonzero) {
+MX_HD inline nvfp4_scale scale_of(const nvfp4_recipe& r, std::uint32_t largest,
+                                  std::uint32_t least_nonzero) {
     constexpr int place_bits = row_grid::place_bits, bias = 127;
-    number_scale s{};
+    nvfp4_scale s{};
     s.level = largest == 0 ? bias : static_cast<int>(largest >> 23);
     s.code = scale_code_of(r.limits, largest);
     s.least = scale_in_least(s.code);
@@ -75,16 +75,16 @@ MX_HD inline number_scale scale_of(const number_recipe& r, std::uint32_t largest
     s.half = static_cast<float>(s.least) * g * s.reciprocal;
     // The smallest numbers, numbers too far apart, a scale of zero or NaN, as NaN and Inf have, or
     // one far beyond the maximum.
-    s.plain = largest == 0 ||
-              (s.level >= 28 && least_nonzero >= static_cast<std::uint32_t>(s.level - 19) << 23 &&
-               s.code > 0 && s.code < number_table::scales && s.half < 0x1p60f);
+    s.fits = largest == 0 ||
+             (s.level >= 28 && least_nonzero >= static_cast<std::uint32_t>(s.level - 19) << 23 &&
+              s.code > 0 && s.code < nvfp4_table::scales && s.half < 0x1p60f);
     return s;
 }
 
-using number_limits = std::uint32_t[number_table::limits];
+using nvfp4_limits = std::uint32_t[nvfp4_table::limits];
 
 // The code of a magnitude.
-MX_HD inline std::uint32_t number_code(const number_limits& limit, std::uint32_t magnitude) {
+MX_HD inline std::uint32_t nvfp4_code(const nvfp4_limits& limit, std::uint32_t magnitude) {
     const bool four = magnitude >= limit[3];
     const bool two = magnitude >= (four ? limit[5] : limit[1]);
     const std::uint32_t last = two ? (four ? limit[6] : limit[2]) : (four ? limit[4] : limit[0]);
@@ -109,12 +109,12 @@ struct code_planes {
 
 // By code, four bits each, of up to eight elements in a word.
 struct code_counts {
-    std::uint32_t eight[number_size / 8] = {};
+    std::uint32_t eight[nvfp4_size / 8] = {};
 
     MX_HD std::uint32_t of(std::uint32_t code) const {
         return (eight[0] >> 4 * code & 15u) + (eight[1] >> 4 * code & 15u);
     }
-    MX_HD std::uint32_t kept() const { return number_size - of(0); }
+    MX_HD std::uint32_t kept() const { return nvfp4_size - of(0); }
     MX_HD std::uint32_t top() const { return of(7); }
     MX_HD std::uint32_t subnormal() const { return of(1); }
     MX_HD bool alike() const {
@@ -140,16 +140,16 @@ MX_HD inline float add_number(float y, float q, float half, float most, Sums& su
 }
 
 template <typename Sums>
-MX_HD inline float add_numbers(const number_limits& limit, const number_scale& s,
-                               float_block<number_size>& x, Sums& sum, code_counts& codes) {
-    number_limits own;  // in registers
+MX_HD inline float add_numbers(const nvfp4_limits& limit, const nvfp4_scale& s,
+                               float_block<nvfp4_size>& x, Sums& sum, code_counts& codes) {
+    nvfp4_limits own;  // in registers
     MX_UNROLL
-    for (int i = 0; i < number_table::codes; ++i) own[i] = limit[i];
+    for (int i = 0; i < nvfp4_table::codes; ++i) own[i] = limit[i];
     float most = 0;
     MX_UNROLL
-    for (int i = 0; i < number_size; ++i) {
+    for (int i = 0; i < nvfp4_size; ++i) {
         const std::uint32_t sign = base::bits_of(x[i]) & base::f32_sign_mask;
-        const std::uint32_t code = number_code(own, x.magnitude(i));
+        const std::uint32_t code = nvfp4_code(own, x.magnitude(i));
         codes.eight[i / 8] += 1u << 4 * code;
         most = add_number(x[i] * s.reciprocal, twice_value(code, sign), s.half, most, sum);
     }
@@ -158,12 +158,12 @@ MX_HD inline float add_numbers(const number_limits& limit, const number_scale& s
 
 // In pairs, as above.
 template <typename Sums>
-MX_HD inline float add_numbers(const number_limits& limit, const number_scale& s,
-                               bf16_block<number_size>& x, Sums& sum, code_planes& codes) {
-    constexpr int words = number_size / 2;
-    std::uint32_t q[words], bound[number_table::codes];
+MX_HD inline float add_numbers(const nvfp4_limits& limit, const nvfp4_scale& s,
+                               bf16_block<nvfp4_size>& x, Sums& sum, code_planes& codes) {
+    constexpr int words = nvfp4_size / 2;
+    std::uint32_t q[words], bound[nvfp4_table::codes];
     MX_UNROLL
-    for (int i = 0; i < number_table::codes; ++i) bound[i] = twice(limit[i] >> 16);
+    for (int i = 0; i < nvfp4_table::codes; ++i) bound[i] = twice(limit[i] >> 16);
     MX_UNROLL
     for (int i = 0; i < words; ++i) {
         const std::uint32_t w = x.word(i);
@@ -193,7 +193,7 @@ MX_HD inline float add_numbers(const number_limits& limit, const number_scale& s
 
 // Counts and verdicts of a block that is not all zeros.
 template <typename Values, typename Codes>
-MX_HD inline void count_numbers(const number_limits& limit, const Values& x, std::uint32_t most,
+MX_HD inline void count_numbers(const nvfp4_limits& limit, const Values& x, std::uint32_t most,
                                 bool has_zeros, std::uint32_t size, const Codes& codes,
                                 row_tally& tally) {
     std::uint32_t nonzero = size;
@@ -203,14 +203,14 @@ MX_HD inline void count_numbers(const number_limits& limit, const Values& x, std
         x.reaching({least_normal}, count);
         nonzero = count[0];
     }
-    if (most >= limit[number_table::overflow]) {
+    if (most >= limit[nvfp4_table::overflow]) {
         std::uint32_t count[1];
-        x.reaching({limit[number_table::overflow]}, count);
+        x.reaching({limit[nvfp4_table::overflow]}, count);
         tally.overflow += count[0];
     }
-    if (most >= limit[number_table::clamp]) {
+    if (most >= limit[nvfp4_table::clamp]) {
         std::uint32_t count[1];
-        x.reaching({limit[number_table::clamp]}, count);
+        x.reaching({limit[nvfp4_table::clamp]}, count);
         tally.clamp += count[0];
     }
     tally.nonzero += nonzero;
@@ -226,7 +226,7 @@ MX_HD inline void count_numbers(const number_limits& limit, const Values& x, std
 }
 
 // The block of a lane with the largest error, found in float32; the errors themselves are float64.
-struct number_error {
+struct nvfp4_error {
     float low = -1;     // the largest error of all blocks, rounded
     float high = -1;    // the same and more than roundings may hide
     float second = -1;  // that of the other blocks
@@ -245,19 +245,19 @@ struct number_error {
 
 }  // namespace detail
 
-/// The rows of a recipe that takes_numbers() accepts. Stored is the kind of block for the stored
+/// The rows of a recipe that takes_nvfp4() accepts. Stored is the kind of block for the stored
 /// type.
 template <typename Stored>
-class number_rows {
+class nvfp4_rows {
   public:
     using values = Stored;
-    using scale = detail::number_scale;
+    using scale = detail::nvfp4_scale;
     using block = detail::row_block<values, scale>;
     using sums = row_sums<values, 0>;  // of twice the values on the grid
     using totals = typename sums::totals;
-    using error = detail::number_error;
+    using error = detail::nvfp4_error;
 
-    explicit MX_HD number_rows(const number_recipe& shared) : shared_(shared) {}
+    explicit MX_HD nvfp4_rows(const nvfp4_recipe& shared) : shared_(shared) {}
 
     MX_HD void survey(std::uint32_t size, block& b) const {
         b.survey(size);
@@ -273,7 +273,7 @@ class number_rows {
             return;
         }
         sums sum;
-        std::conditional_t<std::is_same_v<values, bf16_block<number_size>>, detail::code_planes,
+        std::conditional_t<std::is_same_v<values, bf16_block<nvfp4_size>>, detail::code_planes,
                            detail::code_counts>
             codes;
         const values stored = b.values;
@@ -331,14 +331,14 @@ class number_rows {
             least = std::min(least, x - 1u);
         }
         const scale s = detail::scale_of(shared_, largest, least + 1u);
-        if (!s.plain || largest == 0) return 0;
+        if (!s.fits || largest == 0) return 0;
         const double half = base::exact_pow2(least_scale_exponent - 1) * s.least *
                             static_cast<double>(shared_.tensor_scale);
         double most = 0;
         MX_ROLLED
         for (std::uint32_t i = 0; i < at.size(); ++i) {
             const std::uint32_t x = magnitude_of(from, begin + i);
-            const std::uint32_t code = detail::number_code(shared_.limits.element[s.code], x);
+            const std::uint32_t code = detail::nvfp4_code(shared_.limits.element[s.code], x);
             const auto q = static_cast<double>(detail::twice_value(code, 0));
             const auto v = static_cast<double>(base::float_from_bits(x));
             most = larger{}(most, std::fabs(half * q - v));
@@ -349,7 +349,7 @@ class number_rows {
         return base::bits_of(detail::load_value(from, at)) & base::f32_magnitude_mask;
     }
 
-    const number_recipe& shared_;
+    const nvfp4_recipe& shared_;
 };
 
 }  // namespace mx::codec::cuda

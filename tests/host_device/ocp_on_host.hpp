@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels' work for the plain recipes of a launch, on the host with its own pointers.
+// The kernels' work for the OCP recipes of a launch, on the host with its own pointers.
 #pragma once
 
-#include "libmx/codec/cuda/general_body.hpp"
 #include "libmx/codec/cuda/kernels.hpp"
+#include "libmx/codec/cuda/lane_body.hpp"
 #include "libmx/codec/cuda/row_body.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
 
@@ -19,8 +19,8 @@ void for_each_marked(const launch& l, std::uint32_t first, std::uint32_t end, Wo
     }
 }
 
-/// The work of enqueue_general, on the host with its own pointers.
-void general_on_host(const launch& l);
+/// The work of enqueue_dialects, on the host with its own pointers.
+void dialects_on_host(const launch& l);
 
 namespace detail {
 
@@ -28,7 +28,7 @@ template <bool coded, typename Values, typename Converter>
 void rows_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
     const device_recipe& r = l.recipes[recipe];
     const row_recipe shared = row_recipe_of(r);
-    quantize_rows(plain_rows<coded, Values, Converter>(shared, r.params), l, recipe, first);
+    quantize_rows(ocp_rows<coded, Values, Converter>(shared, r.params), l, recipe, first);
 }
 
 template <bool coded, typename Converter>
@@ -57,9 +57,9 @@ inline void segment_on_host(const launch& l, std::uint32_t segment, std::uint32_
     const device_segment& s = l.segments[segment];
     segment_tally& out = tally_of(l, recipe, segment);
     if (r.parts) {
-        quantize_general<plain_scales, plain_lanes, true>(l, r, r.params, s, out, marks);
+        quantize_by_lanes<ocp_scales, ocp_lanes, true>(l, r, r.params, s, out, marks);
     } else {
-        quantize_general<plain_scales, plain_lanes, false>(l, r, r.params, s, out, marks);
+        quantize_by_lanes<ocp_scales, ocp_lanes, false>(l, r, r.params, s, out, marks);
     }
 }
 
@@ -67,7 +67,7 @@ inline void segment_on_host(const launch& l, std::uint32_t segment, std::uint32_
 
 /// Converter: rounds the elements in the body of rows.
 template <typename Converter>
-void plain_on_host(const launch& l) {
+void ocp_on_host(const launch& l) {
     if (l.marked != nullptr) *l.marked = 0;
     for (std::uint32_t r = 0; r < l.recipe_count; ++r) {
         for (std::uint32_t s = 0; s < l.segment_count; s += segments_at_once) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of quantizing a block under an E8M0 scale in exact arithmetic, for host and device. The
 // reference (block_kernel.cpp) executes them element by element, a GPU with one lane for several
-// elements (cuda/general_body.hpp).
+// elements (cuda/lane_body.hpp).
 #pragma once
 
 #include <algorithm>
@@ -59,8 +59,8 @@ MX_HD inline std::uint32_t distance_bits(float x, float offset) {
 
 /// Sets the figures that follow from the survey of a block of `elements` values. Returns false if a
 /// NaN or Inf poisons it; otherwise chooses the offset.
-MX_HD inline bool begin_block(const plain_params& p, const block_survey& seen,
-                              std::uint32_t elements, block::block_stats& out) {
+MX_HD inline bool begin_block(const ocp_params& p, const block_survey& seen, std::uint32_t elements,
+                              block::block_stats& out) {
     out.count.elements = elements;
     out.count.nan = seen.nan;
     out.count.inf = seen.inf;
@@ -79,7 +79,7 @@ MX_HD inline bool begin_block(const plain_params& p, const block_survey& seen,
 
 /// Chooses the scale from `ruled`, the rule's input. Returns false if it is NaN: a finite maximum
 /// rounds beyond every scale.
-MX_HD inline bool choose_scale(const plain_params& p, const block_survey& seen, std::uint32_t ruled,
+MX_HD inline bool choose_scale(const ocp_params& p, const block_survey& seen, std::uint32_t ruled,
                                block::block_stats& out) {
     out.amax = ruled;
     const int code = scale::scale_code(p.step, ruled);
@@ -108,7 +108,7 @@ MX_HD inline float scale_of_code(std::uint8_t code) {
 /// nothing can alias its members then, so they stay in registers.
 class element_encoder {
   public:
-    MX_HD element_encoder(const plain_params& p, int scale_exponent, float offset)
+    MX_HD element_encoder(const ocp_params& p, int scale_exponent, float offset)
         : f_(p.element),
           mode_(p.mode),
           value_(p.value),

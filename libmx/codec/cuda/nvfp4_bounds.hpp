@@ -2,7 +2,7 @@
 // NVFP4 as comparisons: scales follow the maxima of blocks in one direction, and codes the
 // magnitudes of elements, so a table of the lower limits of all scales and codes says what a
 // dialect does, whatever its arithmetic. A device finds the table of a recipe before it quantizes
-// rows (number_body.hpp).
+// rows (nvfp4_body.hpp).
 #pragma once
 
 #include <algorithm>
@@ -20,11 +20,11 @@
 
 namespace mx::codec::cuda {
 
-/// The largest number of values in a block that number_body.hpp takes.
-inline constexpr int number_size = 16;
+/// The largest number of values in a block that nvfp4_body.hpp takes.
+inline constexpr int nvfp4_size = 16;
 
 /// Lower limits as float32 bits, f32_infinity where nothing finite reaches them.
-struct number_table {
+struct nvfp4_table {
     static constexpr int scales = 127;  ///< UE4M3 codes but NaN
     static constexpr int codes = 7;     ///< of E2M1, but zero
     static constexpr int overflow = codes, clamp = codes + 1, limits = codes + 2;
@@ -36,11 +36,10 @@ struct number_table {
     std::uint32_t element[scales][limits];
 };
 
-/// Whether number_table and number_body.hpp support a recipe with these blocks: UE4M3 scales, times
+/// Whether nvfp4_table and nvfp4_body.hpp support a recipe with these blocks: UE4M3 scales, times
 /// one of the tensor that is not extreme, over E2M1.
-inline bool takes_numbers(const block_params& p, std::uint64_t block_rows,
-                          std::uint64_t block_cols) {
-    if (p.plain || block_rows != 1 || block_cols > number_size) return false;
+inline bool takes_nvfp4(const block_params& p, std::uint64_t block_rows, std::uint64_t block_cols) {
+    if (p.ocp || block_rows != 1 || block_cols > nvfp4_size) return false;
     // Counting also needs scales and codes that go in one direction; the type does not matter.
     if (p.scale_format->name != "ue4m3" || !counts_words(p, tensor::dtype::bf16)) return false;
     const format::element_format& e2m1 = *format::find_element_format("e2m1");
@@ -99,7 +98,7 @@ MX_HD inline std::uint32_t least_reaching(float near, Reached&& reached) {
 /// Writes a limit of a table: limit `which` of the elements under scale `code`; with `which` 0 also
 /// that of the scale, and with `code` 1 those of scales 0 and 127.
 MX_HD inline void find_limit(const block_params& p, std::uint32_t code, int which,
-                             number_table& to) {
+                             nvfp4_table& to) {
     const float six = p.largest;
     const float g = p.tensor.decode;
     const auto value = [&](std::uint32_t c) { return format::decode_scale(*p.scale_format, c); };
@@ -112,7 +111,7 @@ MX_HD inline void find_limit(const block_params& p, std::uint32_t code, int whic
     if (which == 0) to.scale[code] = from;
     if (which == 0 && code == 1) {
         to.scale[0] = 0;
-        to.scale[number_table::scales] = limit_of_scale(number_table::scales, 464.0f);
+        to.scale[nvfp4_table::scales] = limit_of_scale(nvfp4_table::scales, 464.0f);
     }
     std::uint32_t& limit = to.element[code][which];
     limit = base::f32_infinity;
@@ -121,21 +120,21 @@ MX_HD inline void find_limit(const block_params& p, std::uint32_t code, int whic
     const float_scale_encoder encoder(p, scale);
     // Between neighbours; overflow begins at the largest number, clamping half a quantum beyond.
     const auto upper = static_cast<std::uint32_t>(which) + 1;
-    float near = which == number_table::overflow ? six : 7.0f;
-    if (which < number_table::codes) near = (p.value[upper - 1] + p.value[upper]) / 2;
+    float near = which == nvfp4_table::overflow ? six : 7.0f;
+    if (which < nvfp4_table::codes) near = (p.value[upper - 1] + p.value[upper]) / 2;
     limit = least_reaching(near * value(code) * g, [&](std::uint32_t bits) {
         const float_scale_encoder::element e = encoder.encode(base::float_from_bits(bits), 0);
-        if (which == number_table::overflow) return e.exact.beyond_max;
-        if (which == number_table::clamp) return e.exact.unbounded > p.element.max_positive;
+        if (which == nvfp4_table::overflow) return e.exact.beyond_max;
+        if (which == nvfp4_table::clamp) return e.exact.unbounded > p.element.max_positive;
         return e.magnitude >= upper;
     });
 }
 
 /// The limits of a table, one for each call of find_limit.
 inline constexpr std::uint32_t limits_of_table =
-    static_cast<std::uint32_t>((number_table::scales - 1) * number_table::limits);
-MX_HD inline void find_limit(const block_params& p, std::uint32_t index, number_table& to) {
-    constexpr auto limits = static_cast<std::uint32_t>(number_table::limits);
+    static_cast<std::uint32_t>((nvfp4_table::scales - 1) * nvfp4_table::limits);
+MX_HD inline void find_limit(const block_params& p, std::uint32_t index, nvfp4_table& to) {
+    constexpr auto limits = static_cast<std::uint32_t>(nvfp4_table::limits);
     find_limit(p, 1 + index / limits, static_cast<int>(index % limits), to);
 }
 

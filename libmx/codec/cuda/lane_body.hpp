@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A segment by 32 lanes: the steps of plain_block.hpp or, if the recipe is not plain, of
-// general_block.hpp. A lane processes a small block alone, lanes together a larger one: each
-// surveys and encodes its own elements, read as they are stored, and adds them up
-// (lane_totals.hpp).
+// A segment by 32 lanes: the steps of ocp_block.hpp or dialect_block.hpp. A lane processes a small
+// block alone, lanes together a larger one: each surveys and encodes its own elements, read as they
+// are stored, and adds them up (lane_totals.hpp).
 #pragma once
 
 #include <algorithm>
@@ -15,27 +14,27 @@
 #include "libmx/codec/cuda/lane_group.hpp"
 #include "libmx/codec/cuda/lane_totals.hpp"
 #include "libmx/codec/cuda/segment_blocks.hpp"
-#include "libmx/codec/general_block.hpp"
-#include "libmx/codec/plain_block.hpp"
+#include "libmx/codec/dialect_block.hpp"
+#include "libmx/codec/ocp_block.hpp"
 
 namespace mx::codec::cuda {
 
-/// The family of plain recipes, beside those of general_block.hpp.
-struct plain_scales {
-    using params = plain_params;
+/// The family of OCP recipes, beside those of dialect_block.hpp.
+struct ocp_scales {
+    using params = ocp_params;
     struct scale {
         bool counts;  ///< its elements are quantized; else the block is poisoned
         int exponent;
         float offset;
     };
 };
-/// Lanes to a block under a plain recipe: neighbouring lanes read neighbouring elements.
-inline constexpr int plain_lanes = 8;
+/// Lanes to a block under an OCP recipe: neighbouring lanes read neighbouring elements.
+inline constexpr int ocp_lanes = 8;
 
 namespace detail {
 
 template <typename Family>
-inline constexpr bool is_plain = std::is_same_v<Family, plain_scales>;
+inline constexpr bool is_ocp = std::is_same_v<Family, ocp_scales>;
 
 // A segment, the parameters of its recipe, and where its values are.
 template <typename Params>
@@ -44,8 +43,8 @@ struct segment_work {
     device_segment s;
     device_values values;
 };
-using plain_work = segment_work<plain_params>;
-using general_work = segment_work<block_params>;
+using ocp_work = segment_work<ocp_params>;
+using dialect_work = segment_work<block_params>;
 
 // A block and its scale.
 template <typename Family>
@@ -88,7 +87,7 @@ MX_HD inline void for_own(const segment_work<Params>& w, const lane_window& b, i
 
 template <typename Params>
 MX_HD inline std::uint32_t draw_of(const segment_work<Params>& w, const lane_element& e) {
-    const plain_params& p = w.p;
+    const ocp_params& p = w.p;
     if (p.mode.how != format::rounding::stochastic) return 0;
     return base::random_u32({p.seed, w.s.tensor_id}, e.index);
 }
@@ -108,16 +107,16 @@ MX_HD inline void add_up_signs(per_lane<base::exact_sum>& sum, per_lane<int>& si
 
 template <typename T>
 using either = float_scale_steps::under_both<T>;
-using number_block = scaled_block<number_scales>;
+using float_scaled_block = scaled_block<float_scales>;
 
 // Four-over-six of dialect te: whether a block takes the second scale. A lane adds up whole rows.
 template <int lanes>
-MX_HD inline void select_as_te(const general_work& w, const per_lane<number_block>& b,
+MX_HD inline void select_as_te(const dialect_work& w, const per_lane<float_scaled_block>& b,
                                const per_lane<float_scale>& four, per_lane<bool>& takes) {
     constexpr int rows = std::max(float_scale_steps::largest_te_tile / lanes, 1);
     per_lane<either<float>> sum;
     each([&](int lane) {
-        const number_block& own = b[lane];
+        const float_scaled_block& own = b[lane];
         const float_scale_encoder by_six(w.p, own.scale), by_four(w.p, four[lane]);
         const std::uint32_t cols = float_scale_steps::te_cols(own.at.size, own.at.cols);
         either<float> row[rows] = {};
@@ -149,7 +148,7 @@ MX_HD inline void select_as_te(const general_work& w, const per_lane<number_bloc
 
 // Other four-over-six.
 template <int lanes>
-MX_HD inline void select_by_error(const general_work& w, const per_lane<number_block>& b,
+MX_HD inline void select_by_error(const dialect_work& w, const per_lane<float_scaled_block>& b,
                                   const per_lane<float_scale>& four, per_lane<bool>& takes) {
     const auto for_errors = [&](int lane, auto&& visit) {
         const float_scale_encoder by_six(w.p, b[lane].scale), by_four(w.p, four[lane]);
@@ -199,7 +198,7 @@ MX_HD inline void select_by_error(const general_work& w, const per_lane<number_b
 
 // The blocks with the scales that four-over-six selects.
 template <int lanes>
-MX_HD_CALL per_lane<number_block> selected(general_work w, per_lane<number_block> b) {
+MX_HD_CALL per_lane<float_scaled_block> selected(dialect_work w, per_lane<float_scaled_block> b) {
     per_lane<float_scale> four;
     per_lane<bool> takes;
     each([&](int lane) { four[lane] = choose_scale(w.p, b[lane].amax, float_scale_steps::four); });
@@ -216,7 +215,7 @@ MX_HD_CALL per_lane<number_block> selected(general_work w, per_lane<number_block
 
 // The blocks with the best scales. The lanes of a block try its codes one after another.
 template <typename Family, int lanes>
-MX_HD_CALL per_lane<scaled_block<Family>> searched(general_work w,
+MX_HD_CALL per_lane<scaled_block<Family>> searched(dialect_work w,
                                                    per_lane<scaled_block<Family>> b) {
     per_lane<bool> going;
     per_lane<scale_search> search;
@@ -272,7 +271,7 @@ MX_HD_CALL per_lane<scaled_block<Family>> searched(general_work w,
 
 // Finds the scales of blocks and what else follows from their largest elements.
 template <typename Family, int lanes>
-MX_HD inline void choose_scales(const general_work& w, per_lane<scaled_block<Family>>& b,
+MX_HD inline void choose_scales(const dialect_work& w, per_lane<scaled_block<Family>>& b,
                                 per_lane<block::block_stats>& stats, per_lane<int>& exponent) {
     per_lane<magnitude_survey> seen;
     each([&](int lane) {
@@ -298,16 +297,16 @@ MX_HD inline void choose_scales(const general_work& w, per_lane<scaled_block<Fam
 
 // Elements to codes and sums.
 template <typename Family, int lanes>
-MX_HD inline void encode_general(const general_work& w, const general_recipe& r,
+MX_HD inline void encode_dialect(const dialect_work& w, const dialect_recipe& r,
                                  const scaled_block<Family>& b, const std::uint8_t* raised,
-                                 int lane, lane_totals<true>& sums, general_tally& tally) {
+                                 int lane, lane_totals<true>& sums, dialect_tally& tally) {
     std::uint8_t* const codes = r.blocks.codes;
     float* const values = r.blocks.values;
     const typename Family::encoder encoder(w.p, b.scale, b.amax, values != nullptr);
     const std::uint64_t lies = (w.s.first_block + b.at.index) * r.blocks.stride;
     for_own<lanes>(w, b.at, lane, [&](const lane_element& e) {
         const int up = raised != nullptr ? raised[e.position] : 0;
-        const general_element q = encoder.encode(e.x, draw_of(w, e), up);
+        const dialect_element q = encoder.encode(e.x, draw_of(w, e), up);
         if (codes != nullptr) codes[lies + e.position] = q.code;
         if (values != nullptr) values[lies + e.position] = q.returned;
         tally.add(w.p.element, e.x, q, &sums, r.parts);
@@ -316,7 +315,7 @@ MX_HD inline void encode_general(const general_work& w, const general_recipe& r,
 
 // Adds a lane's part of a finished block to the tally of the segment; one lane has the counts of
 // all, `whole`, and the block's verdicts.
-MX_HD inline void add_part(const format::element_params& f, const general_tally& own,
+MX_HD inline void add_part(const format::element_params& f, const dialect_tally& own,
                            const element_tally& whole, bool first, block::block_stats& stats,
                            segment_tally& to) {
     if (first) {
@@ -331,9 +330,9 @@ MX_HD inline void add_part(const format::element_params& f, const general_tally&
     to.max_error = std::max(to.max_error, own.max_error);
 }
 
-// The same steps for plain recipes.
+// The same steps for OCP recipes.
 
-struct plain_tally {
+struct ocp_tally {
     element_tally elements;
     double max_error = 0;
     bool counts = false;
@@ -359,7 +358,7 @@ MX_HD inline void merge_surveys(bool with_range, per_lane<block_survey>& seen) {
 }
 
 template <int lanes>
-MX_HD inline void choose_scales(const plain_work& w, per_lane<scaled_block<plain_scales>>& b,
+MX_HD inline void choose_scales(const ocp_work& w, per_lane<scaled_block<ocp_scales>>& b,
                                 per_lane<block::block_stats>& stats, per_lane<int>& exponent) {
     per_lane<block_survey> seen;
     per_lane<std::uint32_t> ruled;
@@ -370,7 +369,7 @@ MX_HD inline void choose_scales(const plain_work& w, per_lane<scaled_block<plain
     });
     merge_surveys<lanes>(w.p.has_offset, seen);
     each([&](int lane) {
-        plain_scales::scale& own = b[lane].scale;
+        ocp_scales::scale& own = b[lane].scale;
         own.counts =
             b[lane].at.size != 0 && begin_block(w.p, seen[lane], b[lane].at.size, stats[lane]);
         own.offset = base::float_from_half(stats[lane].offset);
@@ -380,7 +379,7 @@ MX_HD inline void choose_scales(const plain_work& w, per_lane<scaled_block<plain
     });
     if (w.p.has_offset && w.p.range == range_kind::max) {
         each([&](int lane) {
-            const plain_scales::scale& own = b[lane].scale;
+            const ocp_scales::scale& own = b[lane].scale;
             if (!own.counts) return;
             for_own<lanes>(w, b[lane].at, lane, [&](const lane_element& e) {
                 ruled[lane] = larger{}(ruled[lane], distance_bits(e.x, own.offset));
@@ -389,7 +388,7 @@ MX_HD inline void choose_scales(const plain_work& w, per_lane<scaled_block<plain
         over_block<lanes>(ruled, larger{});
     }
     each([&](int lane) {
-        plain_scales::scale& own = b[lane].scale;
+        ocp_scales::scale& own = b[lane].scale;
         own.counts = own.counts && choose_scale(w.p, seen[lane], ruled[lane], stats[lane]);
         own.exponent = scale_exponent(stats[lane]);
         exponent[lane] = own.counts ? exponent_of(seen[lane].amax) : no_exponent;
@@ -397,9 +396,9 @@ MX_HD inline void choose_scales(const plain_work& w, per_lane<scaled_block<plain
 }
 
 template <int lanes, bool parts>
-MX_HD inline void encode_plain(const plain_work& w, const block_results& to,
-                               const scaled_block<plain_scales>& b, int lane,
-                               lane_totals<parts>& sums, plain_tally& tally) {
+MX_HD inline void encode_ocp(const ocp_work& w, const block_results& to,
+                             const scaled_block<ocp_scales>& b, int lane, lane_totals<parts>& sums,
+                             ocp_tally& tally) {
     std::uint8_t* const codes =
         to.codes == nullptr ? nullptr : to.codes + (w.s.first_block + b.at.index) * to.stride;
     tally.counts = b.scale.counts;
@@ -419,7 +418,7 @@ MX_HD inline void encode_plain(const plain_work& w, const block_results& to,
     });
 }
 
-MX_HD inline void add_part(const format::element_params& f, const plain_tally& own,
+MX_HD inline void add_part(const format::element_params& f, const ocp_tally& own,
                            const element_tally& whole, bool first, block::block_stats& stats,
                            segment_tally& to) {
     if (!first) {
@@ -432,7 +431,7 @@ MX_HD inline void add_part(const format::element_params& f, const plain_tally& o
 }
 
 template <typename Family>
-using tally_under = std::conditional_t<is_plain<Family>, plain_tally, general_tally>;
+using tally_under = std::conditional_t<is_ocp<Family>, ocp_tally, dialect_tally>;
 
 }  // namespace detail
 
@@ -468,14 +467,14 @@ void with_lanes(std::uint64_t size, Run&& run) {
 }
 
 /// Quantizes a segment with the same bytes as the reference, `lanes` lanes to a block, with the
-/// parts of the squared error if `parts` is set and, unless it is plain, the recipe asks for them;
+/// parts of the squared error if `parts` is set and, unless it is an OCP recipe, it asks for them;
 /// adds the sums to those of the recipe. Called by all lanes of a warp; one of them writes `out`.
 /// `p` has the recipe's parameters. With `marks`, only the marked blocks, which it adds to `out`,
 /// where all elements and blocks are counted already.
 template <typename Family, int lanes, bool parts = true, typename Recipe, typename Params>
-MX_HD inline void quantize_general(const launch& l, const Recipe& r, const Params& p,
-                                   const device_segment& s, segment_tally& out,
-                                   const std::uint16_t* marks) {
+MX_HD inline void quantize_by_lanes(const launch& l, const Recipe& r, const Params& p,
+                                    const device_segment& s, segment_tally& out,
+                                    const std::uint16_t* marks) {
     using namespace detail;
     const segment_work<Params> w{p, s, l.values};
     constexpr std::uint32_t at_once = lane_count / lanes, in_word = blocks_per_mark;
@@ -501,20 +500,20 @@ MX_HD inline void quantize_general(const launch& l, const Recipe& r, const Param
             stats[lane] = {};
             counted[lane] = {};
         });
-        if constexpr (is_plain<Family>) {
+        if constexpr (is_ocp<Family>) {
             choose_scales<lanes>(w, b, stats, exponent);
         } else {
             choose_scales<Family, lanes>(w, b, stats, exponent);
         }
         aim(sums, exponent);
         each([&](int lane) {
-            if constexpr (is_plain<Family>) {
-                encode_plain<lanes, parts>(w, r.blocks, b[lane], lane, sums[lane], counted[lane]);
+            if constexpr (is_ocp<Family>) {
+                encode_ocp<lanes, parts>(w, r.blocks, b[lane], lane, sums[lane], counted[lane]);
             } else {
                 const lane_window& at = b[lane].at;
                 // Of the first block in the row: these blocks have one row.
                 const std::uint64_t row = w.s.first_block + at.index - at.col / w.s.block_cols;
-                encode_general<Family, lanes>(w, r, b[lane],
+                encode_dialect<Family, lanes>(w, r, b[lane],
                                               p.bumps ? l.raised + row * l.stride : nullptr, lane,
                                               sums[lane], counted[lane]);
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of general blocks (block_scaling.hpp). Compiled once per instruction set.
+// Elements of dialect blocks (block_scaling.hpp). Compiled once per instruction set.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "libmx/codec/simd/general.cpp"
+#define HWY_TARGET_INCLUDE "libmx/codec/simd/dialect_elements.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
@@ -21,9 +21,9 @@ namespace mx::codec::simd::HWY_NAMESPACE {
 namespace {
 
 template <bool fixed, quotient_kind kind, rounding_kind how, bool with_codes>
-class general_kernel : public element_rounder<fixed, how, with_codes> {
+class dialect_kernel : public element_rounder<fixed, how, with_codes> {
   public:
-    HWY_INLINE general_kernel(const element_grid& g, const general_scales& scales)
+    HWY_INLINE dialect_kernel(const element_grid& g, const dialect_scales& scales)
         : element_rounder<fixed, how, with_codes>(g),
           scales_(scales),
           quotients_(g),
@@ -95,10 +95,10 @@ class general_kernel : public element_rounder<fixed, how, with_codes> {
         return y;
     }
 
-    const general_scales& scales_;
+    const dialect_scales& scales_;
     sure_quotients<fixed, how> quotients_;
     zero_sign zero_sign_;
-    floats negative_;  // 0: negative numbers reach further and never overflow (takes_general)
+    floats negative_;  // 0: negative numbers reach further and never overflow (takes_dialect)
     words clamped_;
     floats factor_, overflow_from_, clamp_from_;
 };
@@ -253,14 +253,16 @@ void compare_trials(const element_grid& g, four_over_six by, const block_run& ru
     }
 }
 
-void general_elements(const element_grid& g, quotient_kind kind, const block_run& run,
-                      const general_scales& general, const block_scales& scales,
+void dialect_elements(const element_grid& g, quotient_kind kind, const block_run& run,
+                      const dialect_scales& of_dialect, const block_scales& scales,
                       const element_outputs& to, grid_counts& counts) {
     by_quotient(g, kind, [&]<bool fixed, quotient_kind of, rounding_kind how>() {
         if (to.codes != nullptr || to.parts != nullptr) {
-            run_kernel<general_kernel<fixed, of, how, true>>(run, scales, to, counts, g, general);
+            run_kernel<dialect_kernel<fixed, of, how, true>>(run, scales, to, counts, g,
+                                                             of_dialect);
         } else {
-            run_kernel<general_kernel<fixed, of, how, false>>(run, scales, to, counts, g, general);
+            run_kernel<dialect_kernel<fixed, of, how, false>>(run, scales, to, counts, g,
+                                                              of_dialect);
         }
     });
 }
