@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often the words of 16-bit values occur in blocks, by what the largest magnitude of the block
 // makes of the scale: one pass over the values, from which every recipe with such blocks is
-// evaluated (counted_totals.hpp). Why that is enough: docs/design/counting.md.
+// evaluated (engine/counted_totals.hpp). Why that is enough: docs/design/counting.md.
 #pragma once
 
 #include <algorithm>

@@ -105,7 +105,7 @@ std::vector<block::segment_stats> count_pool::finish(counted_jobs& jobs) {
         if (c) parts.push_back(c.get());
     }
     std::vector<block::segment_stats> totals;
-    if (!parts.empty()) totals = codec::counted_totals(parts);
+    if (!parts.empty()) totals = counted_totals(parts);
     for (auto& c : jobs.by_thread) {
         if (!c || !jobs.lasting) {
             c.reset();

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "libmx/block/view.hpp"
-#include "libmx/codec/counted_totals.hpp"
 #include "libmx/codec/joint_counts.hpp"
 #include "libmx/engine/control.hpp"
+#include "libmx/engine/counted_totals.hpp"
 
 namespace mx::engine {
 

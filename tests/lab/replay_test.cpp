@@ -6,11 +6,11 @@
 #include <string>
 
 #include "libmx/base/status.hpp"
-#include "libmx/lab/replay.hpp"
+#include "libmx/experiments/replay.hpp"
 #include "tests/catch.hpp"
 #include "tests/io/scratch_dir.hpp"
 
-namespace mx::lab {
+namespace mx::experiments {
 namespace {
 
 namespace fs = std::filesystem;
@@ -73,4 +73,4 @@ TEST_CASE("a case that lacks a file is refused") {
 }
 
 }  // namespace
-}  // namespace mx::lab
+}  // namespace mx::experiments

@@ -8,8 +8,8 @@
 
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/codec/counted_totals.hpp"
 #include "libmx/codec/simd/words.hpp"
+#include "libmx/engine/counted_totals.hpp"
 #include "libmx/engine/tensor_counts.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/counted_cases.hpp"
@@ -74,7 +74,7 @@ std::vector<segment_stats> by_counting(const laid_out& job, dtype type, std::siz
     for (const auto& s : job.segments) {
         parts[random() % cuts]->add(job.values, std::span(&s, 1), nullptr);
     }
-    return mx::codec::counted_totals(all);
+    return mx::engine::counted_totals(all);
 }
 
 std::vector<mx::codec::word_pass> passes_here() {
@@ -247,7 +247,7 @@ TEST_CASE("counts: counts that are cleared begin again", "[parity]") {
     counts.add(before.values, before.segments, nullptr);
     counts.clear();
     counts.add(after.values, after.segments, nullptr);
-    const auto got = mx::codec::counted_totals(std::span(&only, 1));
+    const auto got = mx::engine::counted_totals(std::span(&only, 1));
     const auto expected = by_reference(after);
     for (std::size_t r = 0; r < got.size(); ++r) CHECK(difference(got[r], expected[r]) == "");
 }
@@ -281,7 +281,7 @@ TEST_CASE("counts: blocks and their halves together", "[parity]") {
             joint.settle();
             for (const auto& [counts, of] : {std::pair(&of_job, &job), {&of_half, &halves}}) {
                 const word_counts* const only = counts;
-                const auto got = mx::codec::counted_totals(std::span(&only, 1));
+                const auto got = mx::engine::counted_totals(std::span(&only, 1));
                 const auto expected = by_reference(*of);
                 REQUIRE(got.size() == of->asked.size());
                 for (std::size_t r = 0; r < got.size(); ++r) {

@@ -15,8 +15,8 @@
 #include "libmx/base/joined.hpp"
 #include "libmx/conformance/verify/capture_folder.hpp"
 #include "libmx/conformance/verify/verify.hpp"
+#include "libmx/experiments/replay.hpp"
 #include "libmx/gemm/accumulators.hpp"
-#include "libmx/lab/replay.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -278,7 +278,7 @@ subjects subjects_of(const std::vector<std::string>& given) {
     subjects s;
     std::vector<std::string> others;
     for (const std::string& path : given) {
-        const std::vector<std::string> cases = lab::recorded_cases(path);
+        const std::vector<std::string> cases = experiments::recorded_cases(path);
         s.trainings.insert(s.trainings.end(), cases.begin(), cases.end());
         if (cases.empty()) others.push_back(path);
     }
@@ -344,10 +344,10 @@ int run_verify(const verify_command& o) {
         bar.step();
     }
     for (const std::string& path : trainings) {
-        lab::replay_options how;
+        experiments::replay_options how;
         how.show = left();
         how.cancel = &interrupted();
-        std::vector<verification> replayed = lab::replay(path, how);
+        std::vector<verification> replayed = experiments::replay(path, how);
         files.insert(files.end(), replayed.begin(), replayed.end());
         bar.step();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/codec/counted_totals.hpp"
+#include "libmx/engine/counted_totals.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,8 +8,16 @@
 
 #include "libmx/codec/block_kernel.hpp"
 
-namespace mx::codec {
+namespace mx::engine {
 namespace {
+
+namespace word_counters = codec::word_counters;
+using codec::recipe_request;
+using codec::word_counts;
+using codec::word_extremes;
+using codec::word_outcome;
+using codec::word_outcomes;
+using codec::word_table;
 
 // The numbers of a table, of one or both signs, in order of increasing magnitude, with the
 // cumulative sums before each.
@@ -373,4 +381,4 @@ std::vector<block::segment_stats> counted_totals(std::span<const word_counts* co
     return evaluation(parts).run();
 }
 
-}  // namespace mx::codec
+}  // namespace mx::engine

@@ -8,10 +8,10 @@
 #include "libmx/block/segment_stats.hpp"
 #include "libmx/codec/word_counts.hpp"
 
-namespace mx::codec {
+namespace mx::engine {
 
 /// The totals by recipe of everything counted in `parts`, which must have the same type and
 /// recipes. Equal to the results of the reference for these blocks.
-std::vector<block::segment_stats> counted_totals(std::span<const word_counts* const> parts);
+std::vector<block::segment_stats> counted_totals(std::span<const codec::word_counts* const> parts);
 
-}  // namespace mx::codec
+}  // namespace mx::engine

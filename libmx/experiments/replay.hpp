@@ -10,7 +10,7 @@
 
 #include "libmx/conformance/verify/verify.hpp"
 
-namespace mx::lab {
+namespace mx::experiments {
 
 /// The sorted paths of every NAME.json in a folder with a NAME.inputs.safetensors next to it. Empty
 /// if `folder` is not a folder.
@@ -37,4 +37,4 @@ struct replay_options {
 std::vector<conformance::verify::verification> replay(const std::string& json_path,
                                                       const replay_options& options);
 
-}  // namespace mx::lab
+}  // namespace mx::experiments

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/lab/replay.hpp"
+#include "libmx/experiments/replay.hpp"
 
 #include <fmt/format.h>
 
@@ -22,12 +22,29 @@
 #include "libmx/report/json_reader.hpp"
 #include "libmx/report/members.hpp"
 
-namespace mx::lab {
+namespace mx::experiments {
 namespace {
 
 namespace fs = std::filesystem;
 using conformance::verify::difference;
 using conformance::verify::verification;
+using lab::activation;
+using lab::execution_context;
+using lab::mean_squared_error;
+using lab::moments;
+using lab::norm_kind;
+using lab::of;
+using lab::optimizer;
+using lab::parameter;
+using lab::parameter_kind;
+using lab::parse_settings;
+using lab::precision;
+using lab::precision_of;
+using lab::setting;
+using lab::student;
+using lab::student_shape;
+using lab::tensor_file;
+using lab::update;
 using report::record;
 
 constexpr std::string_view inputs_end = ".inputs.safetensors";
@@ -503,4 +520,4 @@ std::vector<verification> replay(const std::string& json_path, const replay_opti
     return all;
 }
 
-}  // namespace mx::lab
+}  // namespace mx::experiments
