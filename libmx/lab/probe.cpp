@@ -97,7 +97,7 @@ const std::array<report::declared<step_probe>, 5> probe_members{{
 std::optional<block_figures> block_figures_of(execution_context& on, const codec::recipe& r,
                                               std::span<const float> x) {
     const codec::block_params p = codec::params_of(r);
-    if (!p.plain || p.has_offset || x.empty()) return std::nullopt;
+    if (!p.ocp || p.has_offset || x.empty()) return std::nullopt;
     if (!std::ranges::all_of(x, [](float v) { return std::isfinite(v); })) return std::nullopt;
     const auto length =
         static_cast<std::size_t>(r.block.rows) * static_cast<std::size_t>(r.block.cols);
