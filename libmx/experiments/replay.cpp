@@ -319,8 +319,8 @@ class scheme_replay {
         const double before = wide - off;
         const std::uint32_t flipped =
             base::bits_of(stored) ^ base::bits_of(static_cast<float>(before));
-        const int low = flipped == 0 ? 0 : __builtin_ctz(flipped) / 8;
-        const bool one_byte = flipped != 0 && (flipped >> 8 * low) < 256;
+        const int first = flipped == 0 ? 0 : __builtin_ctz(flipped) / 8;
+        const bool one_byte = flipped != 0 && (flipped >> 8 * first) < 256;
         const double away = std::abs(before - static_cast<double>(own));
         return one_byte ? away : 1e30 + away;
     }
