@@ -17,6 +17,7 @@
 #include "libmx/pages/review_data.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/verdict.hpp"
+#include "libmx/pages/verdict_records.hpp"
 #include "libmx/pages/views/cluster_view.hpp"
 #include "libmx/pages/views/compare_view.hpp"
 #include "libmx/pages/views/document_parts.hpp"

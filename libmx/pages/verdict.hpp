@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE VERDICT as text and as records: recommended recipes, tensors that keep their precision, cost,
-// risks, confidence, and what was not measured. Every output derives it from a judged model.
+// THE VERDICT as text: recommended recipes, tensors that keep their precision, cost, risks,
+// confidence, and what was not measured. Every output derives it from a judged model.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "libmx/policy/judged_model.hpp"
-#include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::pages {
@@ -22,6 +21,9 @@ struct verdict_context {
 /// best recipes of about 4, 6 and 8 bits, and what was not measured. Empty sections are omitted.
 std::vector<report::section> verdict_sections(const policy::judged_model& m,
                                               const verdict_context& c);
+
+/// Of the context, and tensors that make up most of the error of their class.
+std::vector<std::string> verdict_warnings(const policy::judged_model& m, const verdict_context& c);
 
 /// The verdict in one line without a line end, for chat and CI.
 std::string verdict_line(const policy::judged_model& m);
@@ -44,11 +46,5 @@ report::section worst_section(const policy::judged_model& m);
 
 /// The candidates of every class: their savings and the objections.
 report::section candidates_section(const policy::judged_model& m);
-
-/// The results of mx.report/3, one per tensor, and the members after them.
-report::record_list decision_records(const policy::judged_model& m);
-report::record verdict_members(const policy::judged_model& m, const verdict_context& c);
-/// Both.
-void declare_verdict(report::document_schema& to);
 
 }  // namespace mx::pages

@@ -403,7 +403,7 @@ class judging {
         for (std::size_t k = 0; k < c.operands.size(); ++k) {
             const std::size_t i = c.operands[k];
             decision& d = out_.decisions[i];
-            const class_recipe* own = c.chosen ? &c.candidates[*c.chosen] : nullptr;
+            const class_recipe* own = c.recommended();
             if (own != nullptr) d.veto = own->trials[k].worst;
             if (!d.whole_blocks) continue;
             if (own == nullptr) {

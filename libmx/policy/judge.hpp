@@ -64,6 +64,9 @@ struct class_judgement {
     std::optional<class_recipe> four, six, eight;
     std::vector<class_recipe> baselines;  ///< those of policy::baselines() that were measured
     std::string reason;                   ///< a sentence
+
+    /// The candidate chosen; null: none.
+    const class_recipe* recommended() const { return chosen ? &candidates[*chosen] : nullptr; }
 };
 
 struct decision {
@@ -101,6 +104,9 @@ struct risk {
     verdict is = verdict::safe;
     std::optional<reached_limit> why;
     std::string remedy;  ///< what is recommended for the tensor where the recipe is ruled out
+
+    /// Whether it is worth a sentence: a limit, or half a decibel more than normal data.
+    bool noted() const { return why || over_normal >= 1.122; }
 };
 
 struct judgement_totals {

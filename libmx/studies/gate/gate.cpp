@@ -116,7 +116,7 @@ class referee {
                     const analysis::recipe_filter& recipes) {
         policy::recipe_verdicts verdicts(m);
         for (const policy::class_judgement& c : m.says.classes) {
-            const auto* chosen = c.chosen ? &c.candidates[*c.chosen] : nullptr;
+            const auto* chosen = c.recommended();
             for (std::size_t k = 0; k < c.operands.size(); ++k) {
                 const std::size_t i = c.operands[k];
                 const policy::measured_tensor& t = m.tensors[i];
