@@ -182,6 +182,41 @@ void add_errors(const document_parts& d, section& to) {
     }
 }
 
+// Own results against the published ones, where there are numbers of both.
+void add_published(const document_parts& d, section& to) {
+    const bool steps = text_of(d.head, "measure") == "steps";
+    const std::string name = steps ? "extra" : "gap";
+    std::size_t number = 0;
+    for (const std::string& group : groups_of_study(d)) {
+        report::scatter_chart chart;
+        chart.x = steps ? axis_of("published", "", false, true) : axis_of("published", "", true);
+        chart.y =
+            steps ? axis_of("extra steps", "", false, true) : axis_of("gap of the loss", "", true);
+        for (const record& r : d.results) {
+            const auto own = number_of(r, name), published = number_of(r, "published");
+            if (text_of(r, "group") != group || !own || !published) continue;
+            const auto drawn = [&](double x) { return steps || x > 0; };  // else on log axes
+            if (!drawn(*own) || !drawn(*published)) continue;
+            chart.marks.push_back({{*published, *own, text_of(r, "configuration")}, "", true});
+            const auto low = number_of(r, name + "_low"), high = number_of(r, name + "_high");
+            if (!low || !high || !drawn(*low)) continue;
+            chart.marks.back().at.low = low;
+            chart.marks.back().at.high = high;
+        }
+        if (chart.marks.size() < 2) continue;
+        double least = chart.marks.front().at.x, most = least;
+        for (const auto& m : chart.marks) {
+            least = std::min({least, m.at.x, *m.at.y});
+            most = std::max({most, m.at.x, *m.at.y});
+        }
+        chart.path = {{least, least}, {most, most}};
+        chart.path_name = "equal";
+        add_figure(to, fmt::format("published-{}", ++number),
+                   fmt::format("{} against published: {}", steps ? "Extra steps" : "Gaps", group),
+                   "Mean over seeds, with its 95 % interval.", std::move(chart));
+    }
+}
+
 }  // namespace
 
 std::vector<section> study_view(const document_parts& d, const view_options& o) {
@@ -192,6 +227,7 @@ std::vector<section> study_view(const document_parts& d, const view_options& o) 
                         report::whole(number_of(d.head, "runs").value_or(0))),
             report::command(text_of(d.head, "command"))};
         add_gaps(d, answer, figures);
+        add_published(d, figures);
         add_errors(d, figures);
     }
     std::vector<section> all{std::move(answer), std::move(trained), std::move(figures),
