@@ -203,7 +203,7 @@ void add_published(const document_parts& d, section& to) {
             chart.marks.back().at.low = low;
             chart.marks.back().at.high = high;
         }
-        if (chart.marks.size() < 2) continue;
+        if (chart.marks.size() < 3) continue;  // no order
         if (steps) {
             const auto most = std::ranges::max(
                 chart.marks, {}, [](const auto& m) { return std::max(m.at.x, *m.at.y); });
