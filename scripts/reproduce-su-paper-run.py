@@ -103,6 +103,42 @@ def under_other_precisions(program, folder, arm, step):
     return rows
 
 
+def gradients(probed, edges):
+    """Medians of the probes of the steps from each edge to the next."""
+    rows = []
+    for a, b in zip(edges, edges[1:]):
+        part = [step["probe"] for step in probed if a < step["step"] <= b]
+        if not part or b > probed[-1]["step"] + KEEP:
+            continue
+        columns = zip(*([p["zeta"], p["cosine"], p["gain"], *(p["gradients"][n]["gain"] for n in gain_names(p))]
+                        for p in part))
+        rows.append([f"{a + 1} to {b}", len(part), *(number(statistics.median(c), 2) for c in columns)])
+    return rows
+
+
+def kept(probed, end):
+    """Of the last gains' gradient, to a step: the probes with a short one, backwards, and the median."""
+    late = [p["probe"]["gradients"][gain_names(p["probe"])[-1]]["gain"] for p in probed if 300 < p["step"] <= end]
+    if not late or end > probed[-1]["step"] + KEEP:
+        return "-"
+    return (f"{sum(x < 0.8 for x in late)} of {len(late)}; {sum(x < 0 for x in late)} "
+            f"({statistics.median(late):.2f})")
+
+
+def gains(probed):
+    """What the gains of norms are at every KEEP-th step."""
+    rows = []
+    for one in probed:
+        if (one["step"] - 1) % KEEP:
+            continue
+        of, found = one["probe"]["gains"].values(), one["probe"]["blocks"]
+        saturated = [found[name]["saturated_share"] for name in gain_names(one["probe"])]
+        rows.append([one["step"], number(min(g["least"] for g in of)), number(max(g["largest"] for g in of)),
+                     "; ".join(number(g["median"]) for g in of),
+                     "; ".join(f"{100 * x:.0f}" for x in saturated)])
+    return rows
+
+
 def print_tables(program, folder):
     arms = {arm: folder_of(folder, arm) for arm in ARMS if (folder_of(folder, arm) / "run.json").exists()}
     coded = folder_of(folder, FIRST[0])
@@ -120,39 +156,23 @@ def print_tables(program, folder):
     lines += table(["run", "steps", "jump at", "sustained excess from", "rise at the end, %"],
                    [[arm, one["steps"], one["jump_at"] or "-", one["excess_at"] or "-",
                      "-" if one["rise_at_end"] is None else number(100 * one["rise_at_end"], 1)] for arm, one in zip(arms, json.loads(answer)["runs"])])
-    probed = [step for step in run(coded)["steps"] if "probe" in step]
-    blocks = [f"gain, block {i}" for i in range(len(gain_names(probed[0]["probe"])))]
-    head = ["zeta", "cosine", "gain", *blocks]
-    lines += ["### The gradient of E4M3 as coded", ""]
-    rows = []
-    for a, b in zip(edges, edges[1:]):
-        part = [step["probe"] for step in probed if a < step["step"] <= b]
-        if not part or b > probed[-1]["step"] + KEEP:
-            continue
-        columns = zip(*([p["zeta"], p["cosine"], p["gain"], *(p["gradients"][n]["gain"] for n in gain_names(p))]
-                        for p in part))
-        rows.append([f"{a + 1} to {b}", len(part), *(number(statistics.median(c), 2) for c in columns)])
-    lines += table(["steps", "probes", *head], rows)
-    late = [p["probe"]["gradients"][gain_names(p["probe"])[-1]]["gain"] for p in probed if p["step"] > 300]
-    if late:
-        low = sum(x < 0.8 for x in late)
-        lines += [f"Probes after step 300 whose last block's gains keep less than 0.8: {low} of {len(late)}.", ""]
+    probed = {arm: steps for arm, at in arms.items() if (steps := [s for s in run(at)["steps"] if "probe" in s])}
+    blocks = len(gain_names(probed[FIRST[0]][0]["probe"]))
+    head = ["zeta", "cosine", "gain", *(f"gain, block {i}" for i in range(blocks))]
+    for arm, steps in probed.items():
+        lines += [f"### The gradient of {arm}", "", *table(["steps", "probes", *head], gradients(steps, edges))]
+    lines += ["### Probes after step 300 whose last gains' gradient keeps less than 0.8; backwards (median)", ""]
+    lines += table(["to step", *probed], [[end, *(kept(steps, end) for steps in probed.values())]
+                                          for end in sorted({steps_of(at) for at in arms.values()})])
     lines += ["### The same parameters and batch under other precisions", ""]
     rows = []
     for step in range(COMPARE, steps_of(coded) + 1, COMPARE):
         rows += under_other_precisions(program, folder, "E4M3 as coded", step)
     lines += table(["step: precision", *head], rows)
-    lines += ["### Gains", ""]
-    rows = []
-    for one in probed:
-        if (one["step"] - 1) % KEEP:
-            continue
-        gains, found = one["probe"]["gains"].values(), one["probe"]["blocks"]
-        saturated = [found[name]["saturated_share"] for name in gain_names(one["probe"])]
-        rows.append([one["step"], number(min(g["least"] for g in gains)), number(max(g["largest"] for g in gains)),
-                     "; ".join(number(g["median"]) for g in gains),
-                     "; ".join(f"{100 * x:.0f}" for x in saturated)])
-    lines += table(["step", "least", "largest", "medians by block", "blocks that would saturate, %"], rows)
+    for arm, steps in probed.items():
+        lines += [f"### Gains of {arm}", ""]
+        lines += table(["step", "least", "largest", "medians by block", "blocks that saturate if quantized, %"],
+                       gains(steps))
     print("\n".join(lines))
 
 

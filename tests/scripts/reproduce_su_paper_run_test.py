@@ -33,6 +33,8 @@ class Trainings(unittest.TestCase):
                              ["E4M3-as-coded", "at-100", "at-50", "float32"])
         self.assertIn("| 1 to 100 | ", whole)
         self.assertIn("| E4M3 as coded | 110 | ", whole)
+        self.assertIn("### The gradient of E4M3 as coded", whole)
+        self.assertIn("### Gains of E4M3 as coded", whole)
         rows = {line.split(" | ")[0]: line for line in whole.splitlines()}
         for step in (50, 100):
             for name in study.OTHERS:
@@ -41,6 +43,13 @@ class Trainings(unittest.TestCase):
         error = {name: float(rows[f"| 100: {name}"].split(" | ")[1]) for name in study.OTHERS}
         self.assertLess(error["bf16 alone"], 0.5 * error["E4M3 as coded"])
         self.assertNotEqual(rows["| 100: E4M3 as told"].split(" | ")[1:], rows["| 100: E4M3 as coded"].split(" | ")[1:])
+
+    def test_probes_are_counted_after_step_300_to_the_same_step_in_every_arm(self):
+        probed = [{"step": step, "probe": {"gradients": {"layers.0.ln.weight": {"gain": gain}}}}
+                  for step, gain in ((300, -1), (301, -0.5), (401, 0.79), (501, 0.8), (901, 0))]
+        self.assertEqual(study.kept(probed, 501), "2 of 3; 1 (0.79)")
+        self.assertEqual(study.kept(probed, 901), "3 of 4; 1 (0.40)")
+        self.assertEqual(study.kept(probed, 900 + study.KEEP + 2), "-")  # the arm did not come there
 
 
 if __name__ == "__main__":
