@@ -268,7 +268,8 @@ class scheme_replay {
         const float* const out = net_.forward(on_, how_, values, x, batch_, 0, 0);
         std::vector<float> dy(batch_ * shape_.width);
         gradients.resize(values.size());
-        const float loss = mean_squared_error(on_, out, y, batch_, shape_.width, dy.data());
+        const float loss =
+            mean_squared_error(on_, out, y, batch_, shape_.width, dy.data(), losses_);
         net_.backward(on_, how_, values, dy.data(), gradients);
         return loss;
     }
@@ -485,6 +486,7 @@ class scheme_replay {
     std::size_t batch_;
     std::size_t stride_ = 1;
     precision how_;
+    lab::array_of<double> losses_;
     verification result_;
     std::map<std::string, double> changed_;  // tensors whose sum is off, and by how much
 };

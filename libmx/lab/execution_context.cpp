@@ -63,6 +63,10 @@ void execution_context::wait() const {
     if (device_ != nullptr) device_->wait();
 }
 
+void execution_context::join() const {
+    if (device_ != nullptr) device_->join();
+}
+
 void execution_context::run(const job& what, std::size_t count) const {
     if (device_ != nullptr) return device_->run(what, count);
     if (count == 0) return;

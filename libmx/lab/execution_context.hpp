@@ -46,6 +46,8 @@ class execution_context {
 
     /// Waits for what is queued.
     void wait() const;
+    /// Ends what multiply_beside() began.
+    void join() const;
 
     /// Calls body(begin, end, thread) for ranges that cover [0, count), on the host. The length of
     /// each but the last is a multiple of `grain`.

@@ -336,7 +336,14 @@ float language_network::forward(execution_context& on, const precision& how,
     seed_ = seed;
     step_ = step;
     const layer_context c = context(on, how, observer);
-    const std::size_t narrow = tokens * shape_.width;
+    forward_.run(c, {values.data()}, tokens, [&] { forward(c, values); });
+    return cross_entropy_loss(on, logits_.data(), target_.data(), tokens, shape_.vocabulary,
+                              d_logits_.reserve(on, tokens * shape_.vocabulary), losses_);
+}
+
+void language_network::forward(const layer_context& c, std::span<const float> values) {
+    execution_context& on = c.on;
+    const std::size_t tokens = tokens_, narrow = tokens * shape_.width;
     const std::size_t queries = tokens * attention_.shape().width();
     const std::size_t keys = tokens * attention_.shape().key_width();
     float* const a = a_.reserve(on, narrow);
@@ -369,17 +376,22 @@ float language_network::forward(execution_context& on, const precision& how,
         add(on, a, y, narrow, a);
     }
     norm_forward(c, norm(last_norm(), values), a, last_.reserve(on, narrow), last_kept_);
-    float* const logits = logits_.reserve(on, tokens * shape_.vocabulary);
-    linear_forward(c, linear(head(), values), last_.data(), logits);
-    return cross_entropy_loss(on, logits, target_.data(), tokens, shape_.vocabulary,
-                              d_logits_.reserve(on, tokens * shape_.vocabulary));
+    linear_forward(c, linear(head(), values), last_.data(),
+                   logits_.reserve(on, tokens * shape_.vocabulary));
 }
 
 void language_network::backward(execution_context& on, const precision& how,
                                 std::span<const float> values, std::span<float> gradients,
                                 const layer_observer* observer) {
-    on.run(jobs::fill{{}, 0.0f, gradients.data()}, list_.size());
     const layer_context c = context(on, how, observer);
+    backward_.run(c, {values.data(), gradients.data()}, tokens_,
+                  [&] { backward(c, values, gradients); });
+}
+
+void language_network::backward(const layer_context& c, std::span<const float> values,
+                                std::span<float> gradients) {
+    execution_context& on = c.on;
+    on.run(jobs::fill{{}, 0.0f, gradients.data()}, list_.size());
     const std::size_t narrow = tokens_ * shape_.width;
     const std::size_t queries = tokens_ * attention_.shape().width();
     const std::size_t keys = tokens_ * attention_.shape().key_width();

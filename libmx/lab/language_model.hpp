@@ -12,6 +12,7 @@
 
 #include "libmx/lab/attention.hpp"
 #include "libmx/lab/proxy.hpp"
+#include "libmx/lab/repeated_pass.hpp"
 #include "libmx/lab/routing.hpp"
 #include "libmx/lab/text.hpp"
 #include "libmx/llm/model_weights.hpp"
@@ -117,6 +118,9 @@ class language_network {
     linear_layer linear(const parameter& w, std::span<const float> values,
                         const parameter* bias = nullptr) const;
     linear_layer linear(const parameter& w, std::span<const float> values, std::size_t rows) const;
+    void forward(const layer_context& c, std::span<const float> values);
+    void backward(const layer_context& c, std::span<const float> values,
+                  std::span<float> gradients);
     void mlp_forward(const layer_context& c, std::size_t block, std::span<const float> values,
                      float* y);
     void mlp_backward(const layer_context& c, std::size_t block, std::span<const float> values,
@@ -140,6 +144,8 @@ class language_network {
     array a_, y_, last_, logits_, d_logits_, d_x_, d_y_, d_o_, d_q_, d_k_, d_v_, d_h_, d_u_, d_g_;
     array d_rows_, d_in_, d_part_, d_scores_;  // with experts
     array_of<std::uint32_t> ids_, target_;
+    array_of<double> losses_;
+    repeated_pass forward_, backward_;
     std::size_t tokens_ = 0;
     std::uint64_t seed_ = 0, step_ = 0;
 };

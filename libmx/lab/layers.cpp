@@ -74,13 +74,16 @@ void product_by_model(const layer_context& c, stage which, const matrix_view& a,
     send(c.on, std::span<const float>(product), to);
 }
 
+// `beside`: as multiply_beside().
 void product_of(const layer_context& c, stage which, const matrix_view& a, axis over_a,
-                const matrix_view& b, axis over_b, float* to) {
+                const matrix_view& b, axis over_b, float* to, bool beside = false) {
     if (c.how.accumulate) return product_by_model(c, which, a, over_a, b, over_b, to);
     const transform::rotation& rotate = rotation_of(c, which);
-    const operand_view left = quantized(c.on, rule_of(c, which, 0), rotate, a, over_a, c.buffers.a);
-    const operand_view right =
-        quantized(c.on, rule_of(c, which, 1), rotate, b, over_b, c.buffers.b);
+    array& of_a = beside ? c.buffers.a_beside : c.buffers.a;
+    array& of_b = beside ? c.buffers.b_beside : c.buffers.b;
+    const operand_view left = quantized(c.on, rule_of(c, which, 0), rotate, a, over_a, of_a);
+    const operand_view right = quantized(c.on, rule_of(c, which, 1), rotate, b, over_b, of_b);
+    if (beside) return multiply_beside(c.on, left, right, to);
     multiply(c.on, left, right, to);
 }
 
@@ -121,6 +124,8 @@ void linear_backward(const layer_context& all, const linear_layer& l, const floa
     const rounding how = c.how.vector_backward;
     const float* const dyr = rounded(c.on, how, dy, l.tokens * l.out, c.buffers.dy);
     const auto key = [&](std::string_view operand) { return draws_of(c, l.name, operand); };
+    // Copies of operands share a buffer.
+    const bool beside = c.on.device() != nullptr && !c.how.requantize;
     if (dx != nullptr) {
         const float* w = rounded(c.on, how, l.w, l.out * l.in, c.buffers.w);
         if (c.how.requantize) {
@@ -128,8 +133,7 @@ void linear_backward(const layer_context& all, const linear_layer& l, const floa
                                {w, l.out, l.in, key("fprop.w")}, axis::last, c.buffers.copy);
         }
         product_of(c, stage::dgrad, {dyr, l.tokens, l.out, key("dgrad.dy")}, axis::last,
-                   {w, l.out, l.in, key("dgrad.w")}, axis::first, dx);
-        round_result(c.on, how, l.tokens * l.in, dx);
+                   {w, l.out, l.in, key("dgrad.w")}, axis::first, dx, beside);
     }
     const float* xr = rounded(c.on, how, x, l.tokens * l.in, c.buffers.x);
     const float* dyw = dyr;
@@ -143,6 +147,9 @@ void linear_backward(const layer_context& all, const linear_layer& l, const floa
                {xr, l.tokens, l.in, key("wgrad.x")}, axis::first, dw);
     round_result(c.on, how, l.out * l.in, dw);
     if (dbias != nullptr) column_sums(c.on, how, dyr, nullptr, l.tokens, l.out, dbias);
+    if (dx == nullptr) return;
+    c.on.join();
+    round_result(c.on, how, l.tokens * l.in, dx);
 }
 
 void norm_forward(const layer_context& all, const norm_layer& l, const float* x, float* y,
@@ -228,8 +235,8 @@ namespace {
 
 // The sum of the losses of rows, from the first to the last. `make` gives their job.
 template <typename Make>
-double sum_of_losses(execution_context& on, std::size_t rows, Make&& make) {
-    array_of<double> losses;
+double sum_of_losses(execution_context& on, std::size_t rows, array_of<double>& losses,
+                     Make&& make) {
     on.run(make(losses.reserve(on, rows)), rows);
     double sum = 0;
     for (const double one : losses.get(on, rows)) sum += one;
@@ -239,32 +246,35 @@ double sum_of_losses(execution_context& on, std::size_t rows, Make&& make) {
 }  // namespace
 
 float cross_entropy_loss(execution_context& on, const float* y, const std::uint32_t* target,
-                         std::size_t tokens, std::size_t width, float* gradient) {
+                         std::size_t tokens, std::size_t width, float* gradient,
+                         array_of<double>& losses) {
     const auto count = static_cast<double>(tokens);
     const auto scale = static_cast<float>(1.0 / count);
-    const double sum = sum_of_losses(on, tokens, [&](double* losses) {
-        return jobs::cross_entropy{{width}, y, target, scale, gradient, losses};
+    const double sum = sum_of_losses(on, tokens, losses, [&](double* to) {
+        return jobs::cross_entropy{{width}, y, target, scale, gradient, to};
     });
     return static_cast<float>(sum / count);
 }
 
 float mean_squared_error(execution_context& on, const float* y, const float* target,
-                         std::size_t tokens, std::size_t width, float* gradient) {
+                         std::size_t tokens, std::size_t width, float* gradient,
+                         array_of<double>& losses) {
     const double count = static_cast<double>(tokens) * static_cast<double>(width);
     const auto scale = static_cast<float>(2.0 / count);
-    const double sum = sum_of_losses(on, tokens, [&](double* losses) {
-        return jobs::squared_error{{width}, y, target, scale, gradient, losses};
+    const double sum = sum_of_losses(on, tokens, losses, [&](double* to) {
+        return jobs::squared_error{{width}, y, target, scale, gradient, to};
     });
     return static_cast<float>(sum / count);
 }
 
 float divergence_loss(execution_context& on, const float* y, const float* target,
-                      std::size_t tokens, std::size_t width, float temperature, float* gradient) {
+                      std::size_t tokens, std::size_t width, float temperature, float* gradient,
+                      array_of<double>& losses) {
     const auto count = static_cast<double>(tokens);
     const double t = static_cast<double>(temperature);
     const auto scale = static_cast<float>(t / count);
-    const double sum = sum_of_losses(on, tokens, [&](double* losses) {
-        return jobs::divergence{{width}, y, target, temperature, scale, gradient, losses};
+    const double sum = sum_of_losses(on, tokens, losses, [&](double* to) {
+        return jobs::divergence{{width}, y, target, temperature, scale, gradient, to};
     });
     return static_cast<float>(t * t * sum / count);
 }

@@ -19,6 +19,7 @@ namespace mx::lab {
 /// Scratch memory shared by the layers of a run; its contents are valid until the next call.
 struct layer_buffers {
     array x, w, dy, copy, second, a, b, gain;
+    array a_beside, b_beside;  // of products beside others
 };
 
 struct linear_layer;
@@ -107,18 +108,21 @@ void lookup_backward(const execution_context& on, const float* dy, const std::ui
                      std::size_t count, std::size_t width, float* dof);
 
 /// The mean over tokens of -log softmax(y)[target] in nats, rounded to float32 once, and its
-/// gradient.
+/// gradient. `losses` is memory for those of the tokens, here and below.
 float cross_entropy_loss(execution_context& on, const float* y, const std::uint32_t* target,
-                         std::size_t tokens, std::size_t width, float* gradient);
+                         std::size_t tokens, std::size_t width, float* gradient,
+                         array_of<double>& losses);
 
 /// The mean of (y - target)^2 over tokens and features, rounded to float32 once, and its gradient,
 /// float32(2 / (tokens width)) * (y - target).
 float mean_squared_error(execution_context& on, const float* y, const float* target,
-                         std::size_t tokens, std::size_t width, float* gradient);
+                         std::size_t tokens, std::size_t width, float* gradient,
+                         array_of<double>& losses);
 
 /// T^2 times the mean over tokens of the Kullback-Leibler divergence of softmax(y / T) from
 /// softmax(target / T) in nats, and its gradient.
 float divergence_loss(execution_context& on, const float* y, const float* target,
-                      std::size_t tokens, std::size_t width, float temperature, float* gradient);
+                      std::size_t tokens, std::size_t width, float temperature, float* gradient,
+                      array_of<double>& losses);
 
 }  // namespace mx::lab

@@ -115,10 +115,10 @@ class proxy_model final : public model {
         const float* const y = y_.there(on).data();
         float* const dy = dy_.reserve(on, size());
         if (request_.loss == loss_kind::mse) {
-            return mean_squared_error(on, out, y, request_.batch, width, dy);
+            return mean_squared_error(on, out, y, request_.batch, width, dy, losses_);
         }
         return divergence_loss(on, out, y, request_.batch, width,
-                               static_cast<float>(request_.temperature), dy);
+                               static_cast<float>(request_.temperature), dy, losses_);
     }
     void backward(execution_context& on, const precision& how, std::span<const float> values,
                   std::span<float> gradients) override {
@@ -178,6 +178,7 @@ class proxy_model final : public model {
     float teacher_scale_ = 1;
     mirrored x_, y_;
     array dy_, noise_;
+    array_of<double> losses_;
     std::unique_ptr<tensor_file> given_;  // --data
     // --stream torch: before the inputs of step next_inputs_, and of the first step.
     std::optional<torch_stream> stream_, first_inputs_;

@@ -168,6 +168,17 @@ bool operator==(const operand_rule& a, const operand_rule& b) {
     return to_string(a) == to_string(b);
 }
 
+bool is_random(const precision& how) {
+    const auto draws = [](const operand_rule& r) {
+        return r.recipe && r.recipe->blocks &&
+               r.recipe->blocks->round == format::rounding::stochastic;
+    };
+    return draws(how.gain) || draws(how.norm_input) || draws(how.norm_output) ||
+           std::ranges::any_of(
+               how.operands, [&](const auto& pair) { return draws(pair[0]) || draws(pair[1]); }) ||
+           std::ranges::any_of(how.apart, [](const auto& layer) { return is_random(layer.own); });
+}
+
 operand_rule parse_rule(const std::string& text) {
     if (text == "none" || text == "f32" || text == "fp32") return {};
     if (text.find("systems-scaling") != std::string::npos) {
@@ -242,6 +253,7 @@ precision precision_of(const std::vector<setting>& settings,
         return p;
     };
     precision p = of_layer(nullptr);
+    p.settings = to_string(settings);
     for (const setting& s : settings) {
         const auto named = [&](const layer_name& l) { return base::glob_match(s.layers, l.name); };
         if (!s.layers.empty() && s.key == "teacher") {

@@ -37,6 +37,7 @@ std::string to_string(const operand_rule& r);
 struct layer_precision;
 
 struct precision {
+    std::string settings;  ///< that it results from; it is a function of them and the network
     /// By stage, the operands in the order of the product: x and w, dy and w, dy and x.
     std::array<std::array<operand_rule, 2>, 3> operands;
     /// By stage, the rotation of both operands, taken from the recipes that rotate.
@@ -61,6 +62,9 @@ struct precision {
 
     const precision& of(std::string_view layer) const;
 };
+
+/// Whether a recipe rounds stochastically.
+bool is_random(const precision& how);
 
 struct layer_precision {
     std::string layer;

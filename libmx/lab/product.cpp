@@ -150,15 +150,25 @@ void multiply_packed(const execution_context& on, const operand_view_of<T>& a, s
     });
 }
 
+void multiply_there(execution_context& on, const operand_view& a, const operand_view& b, float* c,
+                    bool beside) {
+    if (a.rows == 0 || b.rows == 0) return;
+    if (a.depth == 0) return on.run(jobs::fill{{}, 0.0f, c}, a.rows * b.rows);
+    const cuda::product_launch l{
+        {a.data, a.rows, a.transposed}, {b.data, b.rows, b.transposed}, a.depth, c};
+    beside ? on.device()->multiply_beside(l) : on.device()->multiply(l);
+}
+
 }  // namespace
 
+void multiply_beside(execution_context& on, const operand_view& a, const operand_view& b,
+                     float* c) {
+    if (on.device() == nullptr) return multiply(on, a, b, c);
+    multiply_there(on, a, b, c, true);
+}
+
 void multiply(execution_context& on, const operand_view& a, const operand_view& b, float* c) {
-    if (on.device() != nullptr) {
-        if (a.rows == 0 || b.rows == 0) return;
-        if (a.depth == 0) return on.run(jobs::fill{{}, 0.0f, c}, a.rows * b.rows);
-        return on.device()->multiply(
-            {{a.data, a.rows, a.transposed}, {b.data, b.rows, b.transposed}, a.depth, c});
-    }
+    if (on.device() != nullptr) return multiply_there(on, a, b, c, false);
     pack_panels(on, b, on.packed());
     multiply_packed(on, a, b.rows, on.packed().data(), c);
 }

@@ -23,6 +23,9 @@ using operand_view = operand_view_of<float>;
 /// NaN and Inf propagate as in IEEE 754; every NaN result is base::quiet_nan(). Both operands must
 /// have the same depth. Throws base::error (unavailable) if the device of `on` fails.
 void multiply(execution_context& on, const operand_view& a, const operand_view& b, float* c);
+/// The same, which a device may do at the same time as what is queued until
+/// execution_context::join(): that may write none of these operands, and not use `c`.
+void multiply_beside(execution_context& on, const operand_view& a, const operand_view& b, float* c);
 /// The same in float64, of arrays of the host.
 void multiply(execution_context& on, const operand_view_of<double>& a,
               const operand_view_of<double>& b, double* c);

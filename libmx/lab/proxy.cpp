@@ -94,35 +94,45 @@ const float* student::forward(execution_context& on, const precision& how,
     seed_ = seed;
     step_ = step;
     const layer_context c = context(on, how, observer);
-    const float* a = x;
+    forward_.run(c, {values.data(), x}, tokens, [&] { forward(c, values); });
+    return shape_.depth == 0 ? x : blocks_.back().out.data();
+}
+
+void student::forward(const layer_context& c, std::span<const float> values) {
+    const float* a = x_;
     for (std::size_t i = 0; i < shape_.depth; ++i) {
         block_state& b = blocks_[i];
         const float* z = a;
         if (shape_.norm != norm_kind::none) {
-            float* const normed = b.normed.reserve(on, tokens * shape_.width);
+            float* const normed = b.normed.reserve(c.on, tokens_ * shape_.width);
             norm_forward(c, norm(i, values), a, normed, b.kept);
             z = normed;
         }
-        float* const u = b.u.reserve(on, tokens * shape_.inner());
+        float* const u = b.u.reserve(c.on, tokens_ * shape_.inner());
         linear_forward(c, fc1(i, values), z, u);
-        float* const h = b.h.reserve(on, tokens * shape_.hidden());
-        activation_forward(c, shape_.phi, tokens, shape_.hidden(), u, h);
-        float* const out = b.out.reserve(on, tokens * shape_.width);
+        float* const h = b.h.reserve(c.on, tokens_ * shape_.hidden());
+        activation_forward(c, shape_.phi, tokens_, shape_.hidden(), u, h);
+        float* const out = b.out.reserve(c.on, tokens_ * shape_.width);
         linear_forward(c, fc2(i, values), h, out);
-        add(on, a, out, tokens * shape_.width, out);
+        add(c.on, a, out, tokens_ * shape_.width, out);
         a = out;
     }
-    return a;
 }
 
 void student::backward(execution_context& on, const precision& how, std::span<const float> values,
                        float* dy, std::span<float> gradients, const layer_observer* observer) {
-    on.run(jobs::fill{{}, 0.0f, gradients.data()}, list_.size());
     const layer_context c = context(on, how, observer);
-    float* const dh = dh_.reserve(on, tokens_ * shape_.hidden());
-    float* const du = du_.reserve(on, tokens_ * shape_.inner());
-    float* const dz = dz_.reserve(on, tokens_ * shape_.width);
-    float* const da = da_.reserve(on, tokens_ * shape_.width);
+    backward_.run(c, {values.data(), x_, dy, gradients.data()}, tokens_,
+                  [&] { backward(c, values, dy, gradients); });
+}
+
+void student::backward(const layer_context& c, std::span<const float> values, float* dy,
+                       std::span<float> gradients) {
+    c.on.run(jobs::fill{{}, 0.0f, gradients.data()}, list_.size());
+    float* const dh = dh_.reserve(c.on, tokens_ * shape_.hidden());
+    float* const du = du_.reserve(c.on, tokens_ * shape_.inner());
+    float* const dz = dz_.reserve(c.on, tokens_ * shape_.width);
+    float* const da = da_.reserve(c.on, tokens_ * shape_.width);
     for (std::size_t i = shape_.depth; i-- > 0;) {
         const block_state& kept = blocks_[i];
         const float* const in = i == 0 ? x_ : blocks_[i - 1].out.data();
@@ -134,12 +144,12 @@ void student::backward(execution_context& on, const precision& how, std::span<co
                         nullptr);
         const float* through = dz;
         if (shape_.norm != norm_kind::none) {
-            const bool bias = shape_.norm == norm_kind::layer && how.norm_bias_trains;
+            const bool bias = shape_.norm == norm_kind::layer && c.how.norm_bias_trains;
             norm_backward(c, norm(i, values), kept.kept, dz, da, of(gradients, at(i, 0)),
                           bias ? of(gradients, at(i, 1)) : nullptr);
             through = da;
         }
-        add(on, dy, through, tokens_ * shape_.width, dy);
+        add(c.on, dy, through, tokens_ * shape_.width, dy);
     }
 }
 
@@ -211,12 +221,17 @@ void teacher::read(const tensor_file& file) {
 void teacher::forward(execution_context& on, const float* x, std::size_t tokens, float* y,
                       const precision& how, std::uint64_t seed, std::uint64_t step) {
     const layer_context c{on, how, buffers_, seed, step};
-    const std::size_t d = shape_.width;
     const std::span<const float> values = values_.there(on);
-    float* const u = u_.reserve(on, tokens * inner_);
-    float* const h = h_.reserve(on, tokens * hidden_);
-    float* const next = y_.reserve(on, tokens * d);
-    const bool stepwise = shape_.phi == activation::gelu && how.vector_forward != rounding::none;
+    forward_.run(c, {values.data(), x, y}, tokens, [&] { forward(c, values, x, tokens, y); });
+}
+
+void teacher::forward(const layer_context& c, std::span<const float> values, const float* x,
+                      std::size_t tokens, float* y) {
+    const std::size_t d = shape_.width;
+    float* const u = u_.reserve(c.on, tokens * inner_);
+    float* const h = h_.reserve(c.on, tokens * hidden_);
+    float* const next = y_.reserve(c.on, tokens * d);
+    const bool stepwise = shape_.phi == activation::gelu && c.how.vector_forward != rounding::none;
     for (std::size_t i = 0; i < shape_.depth; ++i) {
         const parameter &fc1 = list_.all()[2 * i], &fc2 = list_.all()[2 * i + 1];
         linear_forward(c, {fc1.name, tokens, d, inner_, of(values, fc1), nullptr}, x, u);

@@ -9,6 +9,7 @@
 
 #include "libmx/lab/layers.hpp"
 #include "libmx/lab/parameters.hpp"
+#include "libmx/lab/repeated_pass.hpp"
 #include "libmx/lab/tensor_file.hpp"
 #include "libmx/lab/torch_stream.hpp"
 
@@ -58,6 +59,9 @@ class student {
                           const layer_observer* observer) {
         return {on, how, buffers_, seed_, step_, observer};
     }
+    void forward(const layer_context& c, std::span<const float> values);
+    void backward(const layer_context& c, std::span<const float> values, float* dy,
+                  std::span<float> gradients);
     linear_layer fc1(std::size_t i, std::span<const float> values) const;
     linear_layer fc2(std::size_t i, std::span<const float> values) const;
     norm_layer norm(std::size_t i, std::span<const float> values) const;
@@ -72,6 +76,7 @@ class student {
     std::vector<std::string> names_;  // layer names, which select random draws
     layer_buffers buffers_;
     array dh_, du_, dz_, da_;
+    repeated_pass forward_, backward_;
     const float* x_ = nullptr;
     std::size_t tokens_ = 0;
     std::uint64_t seed_ = 0, step_ = 0;
@@ -92,12 +97,16 @@ class teacher {
                  const precision& how = {}, std::uint64_t seed = 0, std::uint64_t step = 0);
 
   private:
+    void forward(const layer_context& c, std::span<const float> values, const float* x,
+                 std::size_t tokens, float* y);
+
     student_shape shape_;
     std::size_t inner_, hidden_;
     parameter_list list_;
     mirrored values_;
     layer_buffers buffers_;
     array u_, h_, y_;
+    repeated_pass forward_;
 };
 
 /// Distribution of a student's initial weights.

@@ -64,18 +64,6 @@ std::string to_json(const std::vector<report::record>& probes) {
     return text;
 }
 
-bool is_random(const precision& how) {
-    for (const auto& pair : how.operands) {
-        for (const operand_rule& r : pair) {
-            if (r.recipe && r.recipe->blocks &&
-                r.recipe->blocks->round == format::rounding::stochastic) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 }  // namespace
 
 training::training(unfilled how, const run_request& request, execution_context on)
@@ -361,9 +349,7 @@ report::record training::take_probe(const precision& how) {
     probe.with_norm_biases = all.measures();
 
     // Bias and spread of the gradient over draws.
-    bool random = is_random(how);
-    for (const auto& [layer, own] : how.apart) random = random || is_random(own);
-    if (random && draws > 1) {
+    if (is_random(how) && draws > 1) {
         std::vector<double> mean(g.size()), square(g.size());
         for (int i = 0; i < draws; ++i) {
             if (i > 0) gradient(how, request_.seed + (static_cast<std::uint64_t>(i) << 32), q);

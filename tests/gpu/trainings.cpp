@@ -14,6 +14,7 @@ int compare(const selection& cases) {
     case_count count;
     const auto make = [] { return mx::lab::cuda::make_arrays(); };
     if (cases.wants("products")) compare_products(make, cases.every, std::ref(count));
+    if (cases.wants("graphs")) compare_graphs(make, std::ref(count));
     if (cases.wants("runs")) compare_trainings(make, cases.every, std::ref(count));
     return count.result(cases.least(200));
 }

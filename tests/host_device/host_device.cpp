@@ -3,13 +3,29 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <new>
+#include <stdexcept>
+#include <utility>
 
 namespace mx::base::cuda {
 namespace {
 
 // The alignment that cudaMalloc guarantees.
 constexpr std::align_val_t alignment{256};
+
+class host_graph final : public graph {
+  public:
+    host_graph(host_stream& on, std::vector<std::function<void()>> work)
+        : on_(on), work_(std::move(work)) {}
+    void start() override {
+        for (const std::function<void()>& step : work_) on_.queue(step);
+    }
+
+  private:
+    host_stream& on_;
+    std::vector<std::function<void()>> work_;
+};
 
 }  // namespace
 
@@ -22,6 +38,7 @@ host_stream::~host_stream() {
 }
 
 void host_stream::copy_there(std::byte* device, const std::byte* host, std::size_t bytes) {
+    require_no_capture();
     if (observe_) observe_(host, bytes);
     queue([=] { std::memcpy(device, host, bytes); });
 }
@@ -32,10 +49,12 @@ void host_stream::copy_rows_there(std::byte* device, const std::byte* host, std:
 }
 
 void host_stream::copy_back(std::byte* host, const std::byte* device, std::size_t bytes) {
+    require_no_capture();
     queue([=] { std::memcpy(host, device, bytes); });
 }
 
 void host_stream::send(std::byte* device, const void* host, std::size_t bytes) {
+    require_no_capture();
     const auto* const from = static_cast<const std::byte*>(host);
     if (observe_) observe_(from, bytes);
     queue([device, sent = std::vector<std::byte>(from, from + bytes)] {
@@ -48,9 +67,59 @@ void host_stream::copy_across(std::byte* to, const std::byte* from, std::size_t 
 }
 
 void host_stream::wait() {
-    const std::vector<std::function<void()>> work = std::move(queued_);
-    queued_.clear();
-    for (const std::function<void()>& step : work) step();
+    require_no_capture();
+    try {
+        run(done_ + queued_.size());
+    } catch (...) {
+        done_ += queued_.size();
+        queued_.clear();
+        throw;
+    }
+}
+
+void host_stream::run(std::size_t until) {
+    while (done_ < until) {
+        const std::function<void()> step = std::move(queued_.front());
+        queued_.pop_front();
+        ++done_;
+        step();
+    }
+}
+
+void host_stream::follow(stream& other) {
+    auto& before = *static_cast<host_stream*>(other.handle());
+    if (std::erase(forks_, &before) != 0) {
+        std::ranges::move(before.captured_, std::back_inserter(captured_));
+        before.captured_.clear();
+        before.capturing_ = false;
+    } else if (before.capturing_) {
+        before.forks_.push_back(this);
+        capturing_ = true;
+    } else {
+        queue([&before, until = before.done_ + before.queued_.size()] { before.run(until); });
+    }
+}
+
+void host_stream::begin_capture() {
+    require_no_capture();
+    capturing_ = true;
+}
+
+std::unique_ptr<graph> host_stream::end_capture() {
+    capturing_ = false;
+    for (host_stream* const fork : forks_) {
+        fork->capturing_ = false;
+        fork->captured_.clear();
+    }
+    if (!std::exchange(forks_, {}).empty()) {
+        throw error(error_kind::unavailable, "the capture ends before streams that are part of it");
+    }
+    return std::make_unique<host_graph>(*this, std::exchange(captured_, {}));
+}
+
+// A GPU refuses what cannot be part of a graph.
+void host_stream::require_no_capture() const {
+    if (capturing_) throw std::logic_error("the stream captures a graph");
 }
 
 std::byte* host_device::take(memory_kind kind, std::size_t bytes) {
@@ -104,6 +173,9 @@ class lent_stream final : public stream {
         of_.copy_across(to, from, bytes);
     }
     void wait() override { of_.wait(); }
+    void follow(stream& other) override { of_.follow(other); }
+    void begin_capture() override { of_.begin_capture(); }
+    std::unique_ptr<graph> end_capture() override { return of_.end_capture(); }
     void* handle() override { return of_.handle(); }
 
   private:

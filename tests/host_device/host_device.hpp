@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <mutex>
@@ -20,7 +21,9 @@ class host_stream final : public stream {
     explicit host_stream(std::function<void(const std::byte*, std::size_t)> observe = {})
         : observe_(std::move(observe)) {}
     ~host_stream() override;
-    void queue(std::function<void()> work) { queued_.push_back(std::move(work)); }
+    void queue(std::function<void()> work) {
+        capturing_ ? captured_.push_back(std::move(work)) : queued_.push_back(std::move(work));
+    }
     void copy_there(std::byte* device, const std::byte* host, std::size_t bytes) override;
     void copy_rows_there(std::byte* device, const std::byte* host, std::size_t bytes,
                          std::size_t rows, std::size_t pitch) override;
@@ -29,9 +32,20 @@ class host_stream final : public stream {
     void copy_across(std::byte* to, const std::byte* from, std::size_t bytes) override;
     void wait() override;
     void* handle() override { return this; }
+    /// What is followed is executed as late as possible.
+    void follow(stream& other) override;
+    void begin_capture() override;
+    std::unique_ptr<graph> end_capture() override;
 
   private:
-    std::vector<std::function<void()>> queued_;
+    void require_no_capture() const;
+    void run(std::size_t until);
+
+    std::deque<std::function<void()>> queued_;
+    std::size_t done_ = 0;  // of all that were queued
+    std::vector<std::function<void()>> captured_;
+    std::vector<host_stream*> forks_;  // streams that follow this one in its capture
+    bool capturing_ = false;
     std::function<void(const std::byte*, std::size_t)> observe_;
 };
 

@@ -188,12 +188,13 @@ TEST_CASE("losses and their gradients are those of their definition") {
         return t * t * sum / static_cast<double>(tokens);
     };
     std::vector<float> gradient(y.size());
+    array_of<double> losses;
     const float mse =
-        mean_squared_error(on, y.data(), target.data(), tokens, width, gradient.data());
+        mean_squared_error(on, y.data(), target.data(), tokens, width, gradient.data(), losses);
     CHECK(std::abs(static_cast<double>(mse) - squared(wide(y))) < 1e-6 * squared(wide(y)));
     CHECK(distance(gradient, differences(wide(y), squared)) < close);
     const float kl = divergence_loss(on, y.data(), target.data(), tokens, width,
-                                     static_cast<float>(t), gradient.data());
+                                     static_cast<float>(t), gradient.data(), losses);
     CHECK(std::abs(static_cast<double>(kl) - divergence(wide(y))) < 1e-6 * divergence(wide(y)));
     CHECK(distance(gradient, differences(wide(y), divergence)) < close);
 }

@@ -15,6 +15,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/lab/array.hpp"
+#include "libmx/lab/cuda/captured_work.hpp"
 #include "libmx/lab/product.hpp"
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/lab/schemes.hpp"
@@ -100,7 +101,7 @@ lab::run_request small_run(const std::string& settings) {
     r.shape.width = 40;  // no multiple of a block
     r.shape.depth = 1;
     r.batch = 9;
-    r.steps = 2;
+    r.steps = 4;  // a pass is queued once or twice, becomes a graph, and is repeated
     r.rate = 0.01;
     r.settings = lab::parse_settings(settings);
     return r;
@@ -161,6 +162,12 @@ std::vector<training_case> training_cases() {
             r.interventions.push_back(lab::parse_intervention("2 moments=reset skip=1"));
         },
         "scheme=su.coded.e4m3");
+    with("a precision that changes and returns, with probes between", [](run_request& r) {
+        r.steps = 9;
+        r.probe_every = 4;
+        r.interventions.push_back(lab::parse_intervention("3 all=mxfp4:round=stochastic"));
+        r.interventions.push_back(lab::parse_intervention("6 all=mxfp8"));
+    });
     with("a nudge", [](run_request& r) {
         r.nudge = 1;
         r.nudge_after = 1;
@@ -177,7 +184,7 @@ std::vector<training_case> training_cases() {
         r.shape.depth = 1;
         r.context = 8;
         r.batch = 16;
-        r.steps = 2;
+        r.steps = 4;
         if (name.ends_with("keys")) r.heads = 4, r.key_heads = 2;
         if (name.ends_with("experts")) r.shape.width = 36, r.experts = 5;
         r.settings = lab::parse_settings("all=mxfp8");
@@ -227,6 +234,46 @@ void compare_products(const arrays_maker& make, std::uint64_t every, const case_
         on_case(fmt::format("{} x {} x {}", s.rows, s.columns, s.depth),
                 difference(c, std::vector<float>(c.size())));
     }
+}
+
+void compare_graphs(const arrays_maker& make, const case_judge& on_case) {
+    constexpr std::size_t n = 300, depth = 500, times = 5;
+    const std::vector<float> a = make_numbers(numbers::normal, 3, n * depth);
+    const std::vector<float> b = make_numbers(numbers::normal, 4, n * depth);
+    const auto sums = [&](lab::execution_context& on, auto&& repeat) {
+        lab::array left, right, here, there, sum;
+        left.put(on, std::span<const float>(a));
+        right.put(on, std::span<const float>(b));
+        sum.put(on, std::vector<float>(n * n));
+        const lab::operand_view x{left.data(), n, depth}, y{right.data(), n, depth};
+        here.reserve(on, n * n);
+        there.reserve(on, n * n);
+        repeat([&] {
+            lab::multiply_beside(on, x, y, there.data());
+            lab::multiply(on, y, x, here.data());
+            on.join();
+            for (const float* const one : {here.data(), there.data()}) {
+                on.run(lab::jobs::add{{}, one, sum.data(), sum.data()}, n * n);
+            }
+        });
+        return sum.get(on, n * n);
+    };
+    lab::execution_context host, on(1, make(), nullptr);
+    std::size_t calls = 0;
+    const std::vector<float> expected = sums(host, [&](const auto& work) {
+        for (std::size_t i = 0; i < times; ++i) work();
+    });
+    lab::cuda::captured_work captured;
+    const std::vector<float> got = sums(on, [&](const auto& work) {
+        for (std::size_t i = 0; i < times; ++i) {
+            captured.run(*on.device(), [&] {
+                ++calls;
+                work();
+            });
+        }
+    });
+    on_case("products beside each other, repeated", difference(got, expected));
+    on_case("the same as a graph", calls == 2 ? "" : fmt::format("queued {} times", calls));
 }
 
 void compare_trainings(const arrays_maker& make, std::uint64_t every, const case_judge& on_case) {

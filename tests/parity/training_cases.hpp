@@ -20,6 +20,10 @@ using arrays_maker = std::function<std::unique_ptr<lab::cuda::device_arrays>()>;
 /// products underflow, and NaN, Inf and subnormals. One case in `every`.
 void compare_products(const arrays_maker& make, std::uint64_t every, const case_judge& on_case);
 
+/// Queues products, one beside the other, and what adds them up, five times, of which all but the
+/// first should be launches of a graph, and compares the sums with those of the CPU.
+void compare_graphs(const arrays_maker& make, const case_judge& on_case);
+
 /// Compares the files of short training runs (checkpoint, dump of a step, losses, probes) with
 /// those of the CPU, byte for byte: every named scheme, recipes of every kind, every option of the
 /// network and of the update, runs that diverge, language models. One case in `every`.

@@ -36,6 +36,18 @@ class out_of_memory : public error {
     std::string shortage_;
 };
 
+/// Work that a stream captured. May be destroyed while it is executed.
+class graph {
+  public:
+    graph() = default;
+    graph(const graph&) = delete;
+    graph& operator=(const graph&) = delete;
+    virtual ~graph() = default;
+
+    /// Queues all of it on that stream once more.
+    virtual void start() = 0;
+};
+
 /// Copies and kernels in order, concurrent with those of other streams. Memory of the host that is
 /// copied from or to is pinned, so that this thread does not wait for it, and must not change until
 /// wait() returns; send() and copy_back() take any.
@@ -59,6 +71,16 @@ class stream {
     virtual void wait() = 0;
     /// What kernels are started on: a cudaStream_t, or a host_stream.
     virtual void* handle() = 0;
+
+    /// What is queued here from now on waits for what is queued on `other`, a stream of the same
+    /// device, until now.
+    virtual void follow(stream& other) = 0;
+
+    /// Until end_capture(), kernels and copy_across() are not queued, but become the graph that it
+    /// returns, also those of a stream that follows this one and that this one follows then.
+    /// Meanwhile this thread calls no other member, and allocates and frees nothing.
+    virtual void begin_capture() = 0;
+    virtual std::unique_ptr<graph> end_capture() = 0;
 };
 
 /// Shared by all threads. Throws base::error (unavailable), and out_of_memory if memory is short.

@@ -12,9 +12,30 @@
 namespace mx::base::cuda {
 namespace {
 
+class runtime_graph final : public graph {
+  public:
+    runtime_graph(cudaGraph_t of, cudaStream_t on) : on_(on) {
+        check(cudaGraphInstantiate(&ready_, of, 0), "preparing a graph");
+    }
+    ~runtime_graph() override {
+        cudaGraphExecDestroy(ready_);
+        cudaGetLastError();
+    }
+    void start() override { check(cudaGraphLaunch(ready_, on_), "starting a graph"); }
+
+  private:
+    cudaGraphExec_t ready_ = nullptr;
+    cudaStream_t on_;
+};
+
 class runtime_stream : public stream {
   public:
     explicit runtime_stream(cudaStream_t of) : stream_(of) {}
+    ~runtime_stream() override {
+        if (event_ == nullptr) return;
+        cudaEventDestroy(event_);
+        cudaGetLastError();
+    }
 
     void copy_there(std::byte* device, const std::byte* host, std::size_t bytes) override {
         check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_),
@@ -41,9 +62,32 @@ class runtime_stream : public stream {
     }
     void wait() override { check(cudaStreamSynchronize(stream_), "running the kernel"); }
     void* handle() override { return stream_; }
+    void follow(stream& other) override {
+        if (event_ == nullptr) {
+            check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event");
+        }
+        check(cudaEventRecord(event_, static_cast<cudaStream_t>(other.handle())),
+              "recording an event");
+        check(cudaStreamWaitEvent(stream_, event_, 0), "waiting for an event");
+    }
+    // Other threads may allocate meanwhile.
+    void begin_capture() override {
+        check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
+              "capturing a graph");
+    }
+    std::unique_ptr<graph> end_capture() override {
+        cudaGraph_t captured = nullptr;
+        check(cudaStreamEndCapture(stream_, &captured), "capturing a graph");
+        const std::unique_ptr<CUgraph_st, decltype(&cudaGraphDestroy)> own(captured,
+                                                                           cudaGraphDestroy);
+        return std::make_unique<runtime_graph>(captured, stream_);
+    }
 
   protected:
     cudaStream_t stream_;
+
+  private:
+    cudaEvent_t event_ = nullptr;  // of the stream that was followed last
 };
 
 class own_stream final : public runtime_stream {

@@ -10,7 +10,12 @@ using base::cuda::memory_kind;
 
 device_arrays::device_arrays(base::cuda::device& on, const starters& start,
                              const codec::cuda::array_starters& quantizing)
-    : device_(on), start_(start), lane_(on), quantizer_(on, lane_, quantizing) {}
+    : device_(on), start_(start), lane_(device_), quantizer_(device_, lane_, quantizing) {}
+
+// Each stream may have to wait for the other.
+device_arrays::~device_arrays() {
+    if (beside_) settle();
+}
 
 void device_arrays::run(const job& what, std::uint64_t count) {
     if (count != 0) start_.job(what, count, lane_.work());
@@ -18,7 +23,23 @@ void device_arrays::run(const job& what, std::uint64_t count) {
 
 void device_arrays::multiply(const product_launch& l) { start_.product(l, lane_.work()); }
 
-void device_arrays::wait() { lane_.work().wait(); }
+void device_arrays::multiply_beside(const product_launch& l) {
+    if (!beside_) beside_ = device_.make_stream_of_kernels();
+    beside_->follow(lane_.work());
+    joined_ = false;
+    start_.product(l, *beside_);
+}
+
+void device_arrays::join() {
+    if (joined_) return;
+    lane_.work().follow(*beside_);
+    joined_ = true;
+}
+
+void device_arrays::wait() {
+    join();
+    lane_.work().wait();
+}
 
 void device_arrays::settle() noexcept {
     try {
@@ -33,6 +54,7 @@ void device_arrays::send(const void* here, std::size_t bytes, void* there) {
 }
 
 void device_arrays::fetch(const void* there, std::size_t bytes, void* here) {
+    join();
     lane_.work().copy_back(static_cast<std::byte*>(here), static_cast<const std::byte*>(there),
                            bytes);
     wait();

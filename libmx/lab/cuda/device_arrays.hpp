@@ -10,6 +10,7 @@
 #include "libmx/base/cuda/device.hpp"
 #include "libmx/codec/cuda/array_quantizer.hpp"
 #include "libmx/lab/cuda/kernels.hpp"
+#include "libmx/lab/cuda/watched_device.hpp"
 
 namespace mx::lab::cuda {
 
@@ -19,22 +20,28 @@ struct starters {
     void (*product)(const product_launch& l, base::cuda::stream& on);
 };
 
-/// Work is queued on one stream and done in its order; results are there after fetch() or wait().
-/// Used by one thread. Members throw base::error: unavailable if the device fails, or
-/// out_of_memory.
+/// Work is done in the order in which it is queued, but for products beside it; results are there
+/// after fetch() or wait(). Used by one thread. Members throw base::error: unavailable if the
+/// device fails, or out_of_memory.
 class device_arrays {
   public:
     /// `on` must outlive it. Takes no memory before the first work.
     device_arrays(base::cuda::device& on, const starters& start,
                   const codec::cuda::array_starters& quantizing);
+    ~device_arrays();
 
-    base::cuda::device& memory() { return device_; }
+    watched_device& memory() { return device_; }
     /// Quantizes and rotates arrays, in the same order of work.
     codec::cuda::array_quantizer& quantizer() { return quantizer_; }
 
     void run(const job& what, std::uint64_t count);
     /// As lab::multiply.
     void multiply(const product_launch& l);
+    /// The same at the same time as what is queued until join(), which writes nothing that the
+    /// product reads, and reads nothing that it writes.
+    void multiply_beside(const product_launch& l);
+    /// What is queued from now on waits for such products.
+    void join();
 
     void send(const void* here, std::size_t bytes, void* there);
     void fetch(const void* there, std::size_t bytes, void* here);
@@ -43,9 +50,11 @@ class device_arrays {
     void settle() noexcept;
 
   private:
-    base::cuda::device& device_;
+    watched_device device_;
     starters start_;
     base::cuda::lane lane_;
+    std::unique_ptr<base::cuda::stream> beside_;
+    bool joined_ = true;
     codec::cuda::array_quantizer quantizer_;
 };
 

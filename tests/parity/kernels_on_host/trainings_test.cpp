@@ -2,11 +2,14 @@
 // The CUDA kernels of training runs, by the host: products against chains of std::fma, files of
 // runs against those of the CPU.
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <new>
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/lab/array.hpp"
+#include "libmx/lab/cuda/captured_work.hpp"
 #include "libmx/lab/product.hpp"
 #include "libmx/lab/training.hpp"
 #include "tests/catch.hpp"
@@ -35,7 +38,7 @@ const starters by_kernels{
 // computes whole tiles, most of which small networks leave empty.
 const starters with_fast_products{
     by_kernels.job, [](const mx::lab::cuda::product_launch& l, mx::base::cuda::stream& on) {
-        static_cast<mx::base::cuda::host_stream&>(on).queue([l] {
+        static_cast<mx::base::cuda::host_stream*>(on.handle())->queue([l] {
             mx::lab::execution_context here;
             for (std::uint64_t i = 0; i < l.count; ++i) {
                 const float* const b = l.b.data + i / l.b_shared * l.b_step;
@@ -82,24 +85,29 @@ TEST_CASE("a training on a device leaves the files of one without") {
     counted_cases all;
     mx::tests::compare_trainings([&] { return made(device, with_fast_products); }, 1,
                                  std::ref(all));
-    CHECK(all.count == 73);
+    CHECK(all.count == 74);
     mx::tests::compare_trainings([&] { return made(device); }, 10, std::ref(all));
-    CHECK(all.count == 81);
+    CHECK(all.count == 82);
     CHECK(device.held(memory_kind::device) == 0);
     CHECK(device.held(memory_kind::pinned) == 0);
 }
 
+namespace {
+
+std::size_t jobs_and_products;
+
+const starters counting{[](const mx::lab::job& j, std::uint64_t count, mx::base::cuda::stream& on) {
+                            ++jobs_and_products;
+                            by_kernels.job(j, count, on);
+                        },
+                        [](const mx::lab::cuda::product_launch& l, mx::base::cuda::stream& on) {
+                            ++jobs_and_products;
+                            with_fast_products.product(l, on);
+                        }};
+
+}  // namespace
+
 TEST_CASE("a step sends no array to the device") {
-    static std::size_t jobs_and_products;
-    const starters counting{
-        [](const mx::lab::job& j, std::uint64_t count, mx::base::cuda::stream& on) {
-            ++jobs_and_products;
-            by_kernels.job(j, count, on);
-        },
-        [](const mx::lab::cuda::product_launch& l, mx::base::cuda::stream& on) {
-            ++jobs_and_products;
-            with_fast_products.product(l, on);
-        }};
     constexpr std::size_t quantizations = 4 * 2 * 6;  // layers, products of each, operands
     // The parameters' places are sent once more for the norm of the gradient; each quantization has
     // its parameters and extents of segments. An activation has 16384 bytes or more.
@@ -121,6 +129,125 @@ TEST_CASE("a step sends no array to the device") {
         }
         CHECK(sent <= most);
         CHECK(jobs_and_products == 114);
+    }
+}
+
+TEST_CASE("from the fourth step on, the passes of a run are graphs") {
+    // The batch, the loss, the norm of the gradient, and Adam, of each parameter that trains.
+    constexpr std::size_t rest = 25, norm_biases = 4;
+    constexpr std::size_t passes = 77, of_teacher = 12;
+    for (const auto& [settings, most] :
+         {std::pair{"all=none", rest},
+          {"scheme=su.coded.e4m3 teacher=quantized", rest - norm_biases},
+          {"all=mxfp8", rest},
+          // Draws differ in each step.
+          {"all=mxfp4:round=stochastic", rest + passes},
+          // The host needs the largest magnitude of each matrix.
+          {"all=nvfp4", rest + passes}}) {
+        CAPTURE(settings);
+        host_device device;
+        mx::lab::run_request r = short_run();
+        r.shape.depth = 4;
+        r.steps = 5;
+        r.settings = mx::lab::parse_settings(settings);
+        mx::lab::training t(r, mx::lab::execution_context(1, made(device, counting), nullptr));
+        std::vector<std::size_t> by_step;
+        while (!t.finished()) {
+            jobs_and_products = 0;
+            t.step();
+            by_step.push_back(jobs_and_products);
+        }
+        CHECK(by_step[0] >= rest - norm_biases + passes + of_teacher);
+        CHECK(by_step[3] == most);
+        CHECK(by_step[4] == most);
+    }
+}
+
+TEST_CASE("products beside each other leave the bits of the CPU, also as a graph") {
+    host_device device;
+    counted_cases all;
+    mx::tests::compare_graphs([&] { return made(device, with_fast_products); }, std::ref(all));
+    CHECK(all.count == 2);
+    CHECK(device.held(memory_kind::device) == 0);
+}
+
+TEST_CASE("work is captured the second time, unless a graph cannot contain it") {
+    host_device device;
+    mx::lab::execution_context on(1, made(device), nullptr);
+    mx::lab::array x, sum;
+    sum.put(on, std::vector<float>(3));
+    x.reserve(on, 100);
+    int calls = 0;
+    std::vector<float> sent{1, 2, 4};
+    mx::lab::cuda::captured_work work;
+    // Adds what it sends.
+    const auto run = [&](const std::function<void()>& more = {}) {
+        work.run(*on.device(), [&] {
+            ++calls;
+            mx::lab::send(on, std::span<const float>(sent), x.data());
+            on.run(mx::lab::jobs::add{{}, sum.data(), x.data(), sum.data()}, 3);
+            if (more) more();
+        });
+    };
+    const auto sums = [&] { return sum.get(on, 3); };
+    SECTION("what it sends is in the graph") {
+        for (int i = 0; i < 5; ++i) run();
+        CHECK(calls == 2);
+        CHECK((sums() == std::vector<float>{5, 10, 20}));
+        sent = {0, 0, 1};
+        run();
+        CHECK((sums() == std::vector<float>{6, 12, 24}));
+        work.forget();
+        run();
+        CHECK(calls == 3);
+        CHECK((sums() == std::vector<float>{6, 12, 25}));
+    }
+    SECTION("memory that it may have used was freed") {
+        for (int i = 0; i < 3; ++i) run();
+        {
+            mx::lab::array other;
+            other.reserve(on, 1);
+        }
+        for (int i = 0; i < 3; ++i) run();
+        CHECK(calls == 4);
+        CHECK((sums() == std::vector<float>{6, 12, 24}));
+    }
+    SECTION("it waits") {
+        for (int i = 0; i < 4; ++i) run([&] { on.wait(); });
+        CHECK(calls == 5);  // once in vain
+        CHECK((sums() == std::vector<float>{4, 8, 16}));
+    }
+    SECTION("it receives") {
+        for (int i = 0; i < 4; ++i) run([&] { sums(); });
+        CHECK(calls == 5);
+        CHECK((sums() == std::vector<float>{4, 8, 16}));
+    }
+    SECTION("it allocates and frees") {
+        for (int i = 0; i < 4; ++i) run([&] { mx::lab::array().reserve(on, 1); });
+        CHECK(calls == 5);
+        CHECK((sums() == std::vector<float>{4, 8, 16}));
+    }
+    SECTION("it frees for the first time") {
+        run();
+        mx::lab::array other;
+        other.reserve(on, 1);
+        for (int i = 0; i < 2; ++i) run([&] { other.leave_device(); });
+        CHECK(calls == 4);
+        CHECK((sums() == std::vector<float>{3, 6, 12}));
+    }
+    SECTION("it sends more than the first time") {
+        run();
+        sent.resize(100);
+        for (int i = 0; i < 3; ++i) run();
+        CHECK(calls == 5);
+        CHECK((sums() == std::vector<float>{4, 8, 16}));
+    }
+    SECTION("it fails otherwise") {
+        run();
+        CHECK_THROWS_AS(run([] { throw std::bad_alloc(); }), std::bad_alloc);
+        run();
+        run();
+        CHECK((sums() == std::vector<float>{3, 6, 12}));
     }
 }
 
