@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 
 #include "libmx/lab/model.hpp"
 #include "libmx/lab/training.hpp"
@@ -13,22 +14,25 @@ namespace {
 
 constexpr double enough_flop = 2e9;  // of the smaller batch
 
-double least_seconds(const lab::run_request& r, int threads, std::string_view backend) {
+step_time least_time(const lab::run_request& r, int threads, std::string_view backend) {
     lab::training t(r, lab::execution_context(threads, backend));
     t.step();  // the first step allocates buffers
-    double quickest = INFINITY;
+    step_time least{INFINITY, INFINITY};
     for (int i = 0; i < 2 && !t.finished(); ++i) {
         const auto start = std::chrono::steady_clock::now();
+        const std::clock_t used = std::clock();
         t.step();
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-        quickest = std::min(quickest, took.count());
+        least.seconds = std::min(least.seconds, took.count());
+        least.processor_seconds = std::min(
+            least.processor_seconds, static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC);
     }
-    return quickest;
+    return least;
 }
 
 }  // namespace
 
-double seconds_of_step(const lab::run_request& request, int threads, std::string_view backend) {
+step_time time_of_step(const lab::run_request& request, int threads, std::string_view backend) {
     lab::run_request r = request;
     r.data_file.clear();
     r.init_file.clear();
@@ -42,13 +46,16 @@ double seconds_of_step(const lab::run_request& request, int threads, std::string
                                 static_cast<double>(unit);
     const auto units =
         static_cast<std::size_t>(std::max(1.0, std::ceil(enough_flop / flop_of_unit)));
-    if (2 * units * unit >= r.batch) return least_seconds(r, threads, backend);
+    if (2 * units * unit >= r.batch) return least_time(r, threads, backend);
     r.batch = units * unit;
-    const double one = least_seconds(r, threads, backend);
+    const step_time one = least_time(r, threads, backend);
     r.batch *= 2;
-    const double two = least_seconds(r, threads, backend);
+    const step_time two = least_time(r, threads, backend);
     const auto times = static_cast<double>(request.batch) / static_cast<double>(units * unit);
-    return two > one ? one + (times - 1) * (two - one) : two * times / 2;
+    const auto at = [&](double of_one, double of_two) {
+        return of_two > of_one ? of_one + (times - 1) * (of_two - of_one) : of_two * times / 2;
+    };
+    return {at(one.seconds, two.seconds), at(one.processor_seconds, two.processor_seconds)};
 }
 
 }  // namespace mx::experiments

@@ -455,7 +455,8 @@ struct estimated_cost {
     std::uint64_t runs;
     const lab::model_cost& of;
     std::optional<double> floor;
-    double step, rounds;
+    experiments::step_time step;
+    double rounds;
 };
 constexpr std::array cost_members = std::to_array<report::declared<estimated_cost>>({
     {"model", "proxy|olmo|llama", "", [](auto& c) { return lab::name_of(c.r.model); }},
@@ -475,10 +476,15 @@ constexpr std::array cost_members = std::to_array<report::declared<estimated_cos
     {"loss_floor", "number?", "made text: nats per byte below which no expected loss lies",
      [](auto& c) { return c.floor; }},
     {"seconds_per_step", "amount", "extrapolated from steps of smaller batches",
-     [](auto& c) { return c.step; }},
+     [](auto& c) { return c.step.seconds; }},
+    {"processor_seconds_per_step", "amount", "likewise, of all threads of one run",
+     [](auto& c) { return c.step.processor_seconds; }},
     {"seconds", "amount", "of all steps and runs",
-     [](auto& c) { return c.step * static_cast<double>(c.r.steps) * c.rounds; }},
+     [](auto& c) { return c.step.seconds * static_cast<double>(c.r.steps) * c.rounds; }},
 });
+
+// Threads that are not interrupted take less time than their processors work.
+constexpr double longer_than_work = 1.3;
 
 // The estimated cost of a run.
 int show_cost(const train_options& o) {
@@ -492,7 +498,8 @@ int show_cost(const train_options& o) {
     lab::execution_context on(runs == 1 ? threads : 1, backend);
     const std::unique_ptr<lab::model> model = lab::make_model(r, on);
     const lab::model_cost cost = model->cost();
-    const double step = experiments::seconds_of_step(r, runs == 1 ? threads : 1, backend);
+    const experiments::step_time step =
+        experiments::time_of_step(r, runs == 1 ? threads : 1, backend);
     const auto rounds =
         static_cast<double>(runs == 1 ? 1
                                       : (runs + static_cast<std::uint64_t>(threads) - 1) /
@@ -514,9 +521,15 @@ int show_cost(const train_options& o) {
                                 cost.flop * static_cast<double>(r.steps) * 1e-12));
     row("memory", fmt::format("{:.0f} MiB", cost.bytes / (1 << 20)));
     if (floor) row("least expected loss", fmt::format("{:.4f} nats", *floor));
-    row("time", fmt::format("{:.3g} s a step, {:.3g} s in all, by {} thread{}", step,
-                            step * static_cast<double>(r.steps) * rounds, threads,
+    row("time", fmt::format("{:.3g} s a step, {:.3g} s in all, by {} thread{}", step.seconds,
+                            step.seconds * static_cast<double>(r.steps) * rounds, threads,
                             threads == 1 ? "" : "s"));
+    // A device works while threads wait for it.
+    const bool waited =
+        on.device() == nullptr && step.seconds > longer_than_work * step.processor_seconds;
+    row("time of processors",
+        fmt::format("{:.3g} s a step{}", step.processor_seconds,
+                    waited ? ", less than it took: other work slows this one" : ""));
     if (runs > 1) {
         s.notes.push_back(fmt::format(
             "Of one run each; time of all {} side by side, memory as many times as threads.",
