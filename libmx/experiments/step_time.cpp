@@ -17,17 +17,17 @@ constexpr double enough_flop = 2e9;  // of the smaller batch
 step_time least_time(const lab::run_request& r, int threads, std::string_view backend) {
     lab::training t(r, lab::execution_context(threads, backend));
     t.step();  // the first step allocates buffers
-    step_time least{INFINITY, INFINITY};
+    step_time quickest{INFINITY, INFINITY};
     for (int i = 0; i < 2 && !t.finished(); ++i) {
         const auto start = std::chrono::steady_clock::now();
         const std::clock_t used = std::clock();
         t.step();
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-        least.seconds = std::min(least.seconds, took.count());
-        least.processor_seconds = std::min(
-            least.processor_seconds, static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC);
+        quickest.seconds = std::min(quickest.seconds, took.count());
+        quickest.processor_seconds = std::min(
+            quickest.processor_seconds, static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC);
     }
-    return least;
+    return quickest;
 }
 
 }  // namespace
