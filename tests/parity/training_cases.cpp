@@ -111,9 +111,10 @@ std::vector<training_case> training_cases() {
     std::vector<training_case> all;
     for (const lab::scheme& s : lab::schemes) {
         all.push_back({std::string(s.name), small_run(fmt::format("scheme={}", s.name))});
+        all.back().r.shape.width = 64;
+        all.back().r.shape.depth = 2;
     }
     all.back().r.probe_every = 1;
-    all.back().r.shape.depth = 2;
     for (const char* settings :
          {"all=mxfp4:round=stochastic", "all=nvfp4", "all=nvfp4:four_over_six=mse", "all=mxint8",
           "all=mxfp8:offset=fp16", "all=mxfp8:block=8x8", "all=mxfp8:block=32x32", "all=f16",
