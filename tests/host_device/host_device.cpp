@@ -107,6 +107,7 @@ void host_stream::begin_capture() {
 
 std::unique_ptr<graph> host_stream::end_capture() {
     capturing_ = false;
+    std::vector<std::function<void()>> work = std::exchange(captured_, {});
     for (host_stream* const fork : forks_) {
         fork->capturing_ = false;
         fork->captured_.clear();
@@ -114,7 +115,7 @@ std::unique_ptr<graph> host_stream::end_capture() {
     if (!std::exchange(forks_, {}).empty()) {
         throw error(error_kind::unavailable, "the capture ends before streams that are part of it");
     }
-    return std::make_unique<host_graph>(*this, std::exchange(captured_, {}));
+    return std::make_unique<host_graph>(*this, std::move(work));
 }
 
 // A GPU refuses what cannot be part of a graph.

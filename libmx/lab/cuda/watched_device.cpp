@@ -5,19 +5,14 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
+#include "libmx/codec/cuda/batch_layout.hpp"
 
 namespace mx::lab::cuda {
 
 using base::cuda::graph;
 using base::cuda::memory_kind;
 using base::cuda::stream;
-
-namespace {
-
-// The alignment that any sent structure needs.
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
-}  // namespace
+using codec::cuda::padded;
 
 class watched_device::watched_stream final : public stream {
   public:
@@ -41,13 +36,13 @@ class watched_device::watched_stream final : public stream {
     }
     void send(std::byte* device, const void* host, std::size_t bytes) override {
         if (!by_.collects_) {
-            by_.sent_bytes_ += aligned(bytes);
+            by_.sent_bytes_ += padded(bytes);
             return of_->send(device, host, bytes);
         }
         collection& to = *by_.collects_;
         const std::size_t at = to.bytes.size();
-        if (aligned(bytes) > to.most - at) by_.require_no_capture();
-        to.bytes.resize(at + aligned(bytes));
+        if (padded(bytes) > to.most - at) by_.require_no_capture();
+        to.bytes.resize(at + padded(bytes));
         std::copy_n(static_cast<const std::byte*>(host), bytes, to.bytes.data() + at);
         of_->copy_across(device, to.sent + at, bytes);
     }

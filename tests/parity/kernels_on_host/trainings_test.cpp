@@ -242,6 +242,21 @@ TEST_CASE("work is captured the second time, unless a graph cannot contain it") 
         CHECK(calls == 5);
         CHECK((sums() == std::vector<float>{4, 8, 16}));
     }
+    SECTION("it fails before a product beside it is joined") {
+        mx::lab::array product;
+        product.reserve(on, 1);
+        run();
+        CHECK_THROWS_AS(run([&] {
+                            const mx::lab::operand_view row{x.data(), 1, 3};
+                            mx::lab::multiply_beside(on, row, row, product.data());
+                            throw std::bad_alloc();
+                        }),
+                        std::bad_alloc);
+        CHECK((sums() == std::vector<float>{2, 4, 8}));
+        work.forget();
+        for (int i = 0; i < 3; ++i) run();
+        CHECK((sums() == std::vector<float>{5, 10, 20}));
+    }
     SECTION("it fails otherwise") {
         run();
         CHECK_THROWS_AS(run([] { throw std::bad_alloc(); }), std::bad_alloc);
