@@ -2,9 +2,11 @@
 #include "apps/mx/seed_list.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/lab/request.hpp"
 
 namespace mx::app {
 
@@ -34,6 +36,11 @@ std::vector<std::uint64_t> seeds_of(const std::string& text) {
             if (s == last) break;
         }
         at = end + 1;
+    }
+    const std::set<std::uint64_t> once(seeds.begin(), seeds.end());
+    if (once.size() != seeds.size()) refuse("--seeds: '{}' has a seed twice", text);
+    if (*once.rbegin() > lab::most_seed) {
+        refuse("--seeds: {} is above {}", *once.rbegin(), lab::most_seed);
     }
     return seeds;
 }

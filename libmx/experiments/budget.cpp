@@ -139,7 +139,7 @@ sized size_for(const std::string& model, std::size_t runs, double seconds) {
     if (seeds < 2) {
         base::refuse(
             "--budget: {:.3g} s are less than two seeds of the smallest size need, {:.3g} s by "
-            "the cost model; give more, or your own sizes",
+            "the cost model; give more",
             seconds, 2 * seconds_of(chosen));
     }
     sized all{std::move(chosen), {}};

@@ -149,8 +149,9 @@ void laboratory::train_all() {
         c.held_out = t.held_out_loss();
         for (const lab::step_figures& s : t.history()) c.losses.push_back(s.loss);
         const lab::instability_rule rule = lab::rule_of(plan_.request);
-        const auto broke = lab::first_instability(c.losses, rule);
-        c.ends_high = lab::rise_at_end(c.losses, rule).value_or(0) > rule.margin;
+        const std::vector<float> judged = lab::judged_losses(c.losses, t.diverged());
+        const auto broke = lab::first_instability(judged, rule);
+        c.ends_high = lab::rise_at_end(judged, rule).value_or(0) > rule.margin;
         c.life = {broke.value_or(c.losses.size()), broke.has_value()};
     });
     base::stop_if(plan_.cancel);
@@ -182,21 +183,20 @@ void laboratory::find_extra(finding& f, std::size_t run, std::size_t baseline) c
     const auto window = std::max<std::size_t>(1, static_cast<std::size_t>(window_share * steps));
     const auto end = std::max(window, static_cast<std::size_t>(target_share * steps));
     std::vector<double> extra;
-    std::size_t pairs = 0;
     for (std::size_t seed = 0; seed < plan_.seeds.size(); ++seed) {
         const curve &own = curve_of(run, seed), &other = curve_of(baseline, seed);
         if (other.life.unstable) continue;
-        ++pairs;
+        ++f.targets;
         const std::vector<float> up_to(other.losses.begin(),
                                        other.losses.begin() + static_cast<std::ptrdiff_t>(end));
         const double target = mean_from(up_to, end - window);
         const auto before = first_reach(other.losses, window, target);
         const auto reached = first_reach(own.losses, window, target);
         if (!before || !reached) continue;
-        ++f.reached;
         extra.push_back(static_cast<double>(*reached) / static_cast<double>(*before) - 1);
     }
-    if (extra.size() == pairs) f.extra = gap_of(extra);
+    f.reached = extra.size();
+    if (extra.size() == f.targets) f.extra = gap_of(extra);
 }
 
 finding laboratory::finding_of(const configuration& c, bool is_baseline) const {

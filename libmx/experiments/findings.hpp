@@ -56,9 +56,10 @@ struct finding {
     std::vector<std::optional<double>> gaps;
     std::optional<paired_gap> gap;
     std::optional<double> gap_share;  ///< of the baseline's loss
-    /// yardstick::steps: how many seeds' runs reach the loss, and the extra steps they take, as a
-    /// share; an interval only where all do.
-    std::size_t reached = 0;
+    /// yardstick::steps, but for baselines: seeds whose baseline is stable, how many of their runs
+    /// reach its loss, and the extra steps they take, as a share, only where all do.
+    std::size_t targets = 0;
+    std::optional<std::size_t> reached;
     std::optional<paired_gap> extra;
     std::optional<operand_error> error;
     /// Of what is measured, adjusted by Holm's method for the configurations of the study.

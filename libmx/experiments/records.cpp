@@ -60,8 +60,11 @@ constexpr std::array finding_members = std::to_array<report::declared<finding>>(
     {"gap_high", "number?", "", [](auto& f) { return high(f.gap); }},
     {"gap_share", "number?", "of the baseline's loss",
      [](auto& f) { return optional_real(f.gap_share); }},
-    {"reached", "count", "measure steps: runs that come to the fixed loss",
-     [](auto& f) { return f.reached; }},
+    {"targets", "count?",
+     "measure steps: seeds whose baseline is stable, so that its loss is a target",
+     [](auto& f) { return report::only_if(f.reached.has_value(), f.targets); }},
+    {"reached", "count?", "measure steps: runs of these seeds that come to the loss",
+     [](auto& f) { return report::only_if(f.reached.has_value(), f.reached.value_or(0)); }},
     {"extra", "number?",
      "measure steps: steps to the fixed loss over the baseline's, less 1; null where a run does "
      "not come there",
@@ -139,11 +142,12 @@ std::optional<double> floor_of(const lab::run_request& r) {
     return lab::made_text()->floor(r.context);
 }
 
-// Half the width of the middle one of the intervals.
-std::optional<double> usual_width(const findings& f) {
+// Half the width of the middle one of the intervals of what the study measures.
+std::optional<double> usual_width(const findings& f, yardstick measure) {
     std::vector<double> widths;
     for (const finding& one : f.all) {
-        if (const auto& g = one.measured()) widths.push_back((g->high - g->low) / 2);
+        const auto& g = measure == yardstick::steps ? one.extra : one.gap;
+        if (g) widths.push_back((g->high - g->low) / 2);
     }
     if (widths.empty()) return std::nullopt;
     std::ranges::sort(widths);
@@ -224,9 +228,9 @@ void describe_gaps(const study_plan& plan, const findings& f, std::vector<std::s
         ++count;
         broken += one.unstable > 0 ? 1u : 0u;
         ended_high += one.high_ends > 0 ? 1u : 0u;
-        if (steps && one.runs > 0 && one.reached < one.runs) {
+        if (one.reached && *one.reached < one.targets) {
             to.push_back(fmt::format("{}, {}: {} of {} runs reach the loss within the steps",
-                                     one.of.group, one.of.name, one.reached, one.runs));
+                                     one.of.group, one.of.name, *one.reached, one.targets));
         } else if (one.gap && !one.significant()) {
             if (null.empty() || !null.back().starts_with(one.of.group + ": ")) {
                 null.push_back(one.of.group + ": " + one.of.name);
@@ -238,7 +242,7 @@ void describe_gaps(const study_plan& plan, const findings& f, std::vector<std::s
     to.push_back(fmt::format(
         "{} of {} configurations have unstable runs, {} have runs that end above their least loss",
         broken, count, ended_high));
-    const auto width = usual_width(f);
+    const auto width = usual_width(f, plan.of->measure);
     const std::string what = steps ? "extra steps" : "loss";
     if (width) {
         const double detected = *width * detectable_gap(plan.seeds.size());

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 namespace mx::lab {
 namespace {
@@ -42,6 +41,11 @@ instability_rule rule_for(std::string_view model, std::string_view task) {
     const bool paper = model == "proxy" && task == "paper";
     rule.by = paper ? instability_rule::kind::jump : instability_rule::kind::excess;
     return rule;
+}
+
+std::vector<float> judged_losses(std::vector<float> losses, bool diverged) {
+    if (diverged && !losses.empty()) losses.back() = std::numeric_limits<float>::quiet_NaN();
+    return losses;
 }
 
 std::optional<std::uint64_t> first_instability(std::span<const float> losses,

@@ -7,12 +7,14 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace mx::lab {
 
 /// What counts as an instability. Steps count from 1. The reference of a step is the median of the
 /// `window` losses before it (all of them if there are fewer). No rule judges the first `burn_in`
-/// steps; a loss that is NaN or infinite is unstable at any step under every rule.
+/// steps; a loss that is NaN or infinite is unstable at any step under every rule, and so is the
+/// last step of a run that diverged (judged_losses).
 struct instability_rule {
     enum class kind : std::uint8_t { jump, excess };
     kind by = kind::excess;  ///< what first_instability() looks for
@@ -37,6 +39,10 @@ struct instability_rule {
 /// the paper, whose losses approach zero; an excess for losses of other tasks, which cannot become
 /// ten times as large without having been useless for long.
 instability_rule rule_for(std::string_view model, std::string_view task);
+
+/// The losses as the rules take them: NaN in place of the last one of a run that ended because a
+/// loss or the norm of a gradient was not finite. That loss itself may be finite.
+std::vector<float> judged_losses(std::vector<float> losses, bool diverged);
 
 /// The first step that is unstable by `rule.by`, or nullopt.
 std::optional<std::uint64_t> first_instability(std::span<const float> losses,

@@ -169,7 +169,7 @@ class proxy_model final : public model {
                     name);
             }
         }
-        check_steps(request_.steps);
+        check_steps(request_.steps + update_after(request_, request_.steps).skipped);
     }
 
     run_request request_;

@@ -31,7 +31,7 @@ std::uint64_t whole(const std::string& text, std::uint64_t least, std::uint64_t 
 
 std::optional<std::uint64_t> seed_or_none(const std::string& text) {
     if (text.empty()) return std::nullopt;
-    return whole(text, 0, ~0ull);
+    return whole(text, 0, most_seed);
 }
 std::string text_of_seed(const std::optional<std::uint64_t>& seed) {
     return seed ? fmt::format("{}", *seed) : std::string();
@@ -164,7 +164,7 @@ constexpr std::array request_rows{
         [](const run_request& r) { return r.data_file; }},
     request_key{"seed", "N", "Data", true, true,
                 "of parameters, teacher, batches, noise and stochastic rounding (1)",
-                [](run_request& r, const std::string& t) { r.seed = whole(t, 0, ~0ull); },
+                [](run_request& r, const std::string& t) { r.seed = whole(t, 0, most_seed); },
                 [](const run_request& r) { return fmt::format("{}", r.seed); }},
     request_key{"init-seed", "N", "Data", true, true, "of parameters instead (--seed)",
                 [](run_request& r, const std::string& t) { r.init_seed = seed_or_none(t); },
@@ -472,10 +472,16 @@ void check(const run_request& r) {
             base::refuse("teacher=quantized: {} has no teacher; leave it out", name_of(r.model));
         }
     };
+    const auto check_decay = [](const run_request& by) {
+        if (by.by != optimizer::sgd || by.adam.decay == 0) return;
+        base::refuse("--weight-decay {}: sgd has none; leave it out, or use adam", by.adam.decay);
+    };
     check_precision(r.settings);
+    check_decay(r);
     for (const intervention& i : r.interventions) {
         check_precision(settings_after(r, i.after));
         const run_request by = update_after(r, i.after).by;
+        check_decay(by);
         if (by.least_rate > by.rate && by.cosine_steps != 0) {
             base::refuse("--at {} lr={}: lies below --lr-min {}", i.after, by.rate, by.least_rate);
         }

@@ -85,6 +85,8 @@ struct run_request {
 };
 
 inline constexpr double nudge_size = 1e-4;
+/// Results hold no larger integers.
+inline constexpr std::uint64_t most_seed = (std::uint64_t{1} << 63) - 1;
 
 /// A named size of the language models.
 struct model_size {

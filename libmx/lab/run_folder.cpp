@@ -117,7 +117,8 @@ instability_rule rule_of(const run_request& r) {
 }
 
 run_figures figures_of(const training& t) {
-    return {t, losses_of(t), rule_of(t.request()), t.network().loss_floor()};
+    return {t, losses_of(t), judged_losses(losses_of(t), t.diverged()), rule_of(t.request()),
+            t.network().loss_floor()};
 }
 
 const std::array<report::declared<run_figures>, 13> run_members{{
@@ -136,11 +137,11 @@ const std::array<report::declared<run_figures>, 13> run_members{{
     {"most_loss", "number?", "",
      [](auto& r) { return r.losses.empty() ? report::value() : loss_value(most_of(r.losses)); }},
     {"unstable_at", "count?", "step of the first instability",
-     [](auto& r) { return first_instability(r.losses, r.rule); }},
+     [](auto& r) { return first_instability(r.judged, r.rule); }},
     {"rise_at_end", "number?",
      "share by which the mean of the last tenth of the losses exceeds the least mean of a tenth",
      [](auto& r) {
-         const std::optional<double> rise = rise_at_end(r.losses, r.rule);
+         const std::optional<double> rise = rise_at_end(r.judged, r.rule);
          return rise ? report::finite_or_null(*rise) : report::value();
      }},
     {"held_out_loss", "number?",

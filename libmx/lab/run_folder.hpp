@@ -51,7 +51,7 @@ instability_rule rule_of(const run_request& r);
 /// A run in short.
 struct run_figures {
     const training& of;
-    std::vector<float> losses;
+    std::vector<float> losses, judged;  // judged: judged_losses()
     instability_rule rule;
     std::optional<double> floor;  ///< of texts with a known entropy bound
 };

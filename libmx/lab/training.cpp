@@ -216,6 +216,9 @@ void training::observe(std::uint64_t every, int draws) {
 
 void training::nudge(std::uint64_t copy, std::uint64_t after) {
     if (after < done()) base::refuse("--nudge-at {}: {} steps are done already", after, done());
+    if (after >= request_.steps) {
+        base::refuse("--nudge-at {}: the run ends after {} steps", after, request_.steps);
+    }
     request_.nudge = copy;
     request_.nudge_after = after;
 }

@@ -329,6 +329,28 @@ TEST_CASE("a rate that diverges ends the run in order") {
     CHECK_THROWS_AS(begin_folder(plan.folder), base::error);
 }
 
+TEST_CASE(
+    "a run that ends because its gradient is not finite is unstable, however finite its losses") {
+    run_request r;
+    r.shape.width = 16;
+    r.shape.depth = 2;
+    r.batch = 32;
+    r.by = optimizer::sgd;
+    r.rate = 100;
+    r.steps = 30;
+    for (const auto& task : {"paper", "teacher"}) {
+        set_key(r, *std::ranges::find(request_keys(), "task", &request_key::name), task);
+        training t(r, execution_context());
+        run(t, {});
+        REQUIRE(t.diverged());
+        REQUIRE(std::isfinite(t.history().back().loss));
+        const report::record figures = report::written(run_members, figures_of(t));
+        CHECK(report::number_of(figures, "unstable_at") == static_cast<double>(t.done()));
+        CHECK(report::number_of(figures, "last_loss") ==
+              static_cast<double>(t.history().back().loss));
+    }
+}
+
 TEST_CASE("a curve jumps where it leaves ten times its running median") {
     std::vector<float> losses(60, 1.0f);
     CHECK_FALSE(first_jump(losses));

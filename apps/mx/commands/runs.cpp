@@ -194,12 +194,13 @@ loaded_run read_run(const std::string& path, const runs_options& o) {
     rule.by = o.by.empty()     ? lab::rule_for(r.settings["model"], r.settings["task"]).by
               : o.by == "jump" ? kind::jump
                                : kind::excess;
-    r.jump = lab::first_jump(r.losses, rule);
-    r.excess = lab::first_excess(r.losses, rule);
+    const std::vector<float> judged = lab::judged_losses(r.losses, r.status == "diverged");
+    r.jump = lab::first_jump(judged, rule);
+    r.excess = lab::first_excess(judged, rule);
     r.by_jump = rule.by == kind::jump;
     const auto broke = r.by_jump ? r.jump : r.excess;
     r.life = {broke.value_or(r.losses.size()), broke.has_value()};
-    r.rise = lab::rise_at_end(r.losses, rule);
+    r.rise = lab::rise_at_end(judged, rule);
     r.ends_high = r.rise.value_or(0) > rule.margin;
     return r;
 }
@@ -245,8 +246,22 @@ std::vector<run_group> groups_of(std::vector<loaded_run>& runs) {
     return groups;
 }
 
+// The most steps that a stable run of each group has; 0: no stable runs have the same number.
+std::size_t common_steps(const run_group& a, const run_group& b) {
+    std::size_t most = 0;
+    for (const loaded_run* r : a.runs) {
+        const auto is_like_it = [&](const loaded_run* other) {
+            return !other->life.unstable && other->losses.size() == r->losses.size();
+        };
+        if (is_like_it(r) && std::ranges::any_of(b.runs, is_like_it)) {
+            most = std::max(most, r->losses.size());
+        }
+    }
+    return most;
+}
+
 // Differences between the late losses of two groups that differ in precision and interventions
-// alone: one for each seed, the mean over its stable copies.
+// alone, in runs of as many steps: one for each seed, the mean over its stable copies.
 std::vector<double> differences_of(const run_group& g, const run_group& first) {
     struct sums {
         double loss[2] = {};
@@ -254,7 +269,7 @@ std::vector<double> differences_of(const run_group& g, const run_group& first) {
     };
     std::map<std::string, sums> by_seed;
     if (&g == &first || g.runs.front()->settings != first.runs.front()->settings) return {};
-    const std::size_t steps = g.runs.front()->losses.size();
+    const std::size_t steps = common_steps(g, first);
     const std::uint64_t after =
         std::max(g.runs.front()->last_intervention(), first.runs.front()->last_intervention());
     for (const int side : {0, 1}) {

@@ -123,6 +123,7 @@ std::string inside(const std::string& folder, const std::string& name) {
 
 std::vector<job> jobs_of(const train_options& o) {
     std::vector<job> jobs;
+    if (o.nudge_at && o.nudges == 0) refuse("--nudge-at: needs --nudge N");
     const std::uint64_t copies = std::max<std::uint64_t>(1, o.nudges);
     if (!o.resume.empty()) {
         for (const auto& [name, text] : o.request) {
