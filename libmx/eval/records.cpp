@@ -582,6 +582,7 @@ namespace {
 struct perplexity {
     const std::string& recipe;
     double value;
+    std::optional<double> error;  // of value / baseline
 };
 constexpr std::array score_members = std::to_array<report::declared<perplexity>>({
     {"recipe", "string", "a recipe, or stored: the baseline, which every metric needs",
@@ -589,6 +590,8 @@ constexpr std::array score_members = std::to_array<report::declared<perplexity>>
     {"metric", "string", "", [](auto&) { return "perplexity"; }},
     {"value", "number", "", [](auto& s) { return s.value; }},
     {"better", "lower|higher", "", [](auto&) { return "lower"; }},
+    {"stderr", "amount", "standard error of value over the baseline's, tokens taken as independent",
+     [](auto& s) { return report::only_if(s.error.has_value(), s.error.value_or(0)); }, false},
 });
 
 }  // namespace
@@ -603,10 +606,11 @@ report::document_schema scores_schema() {
 report::document scores_of(const findings& f) {
     report::document d;
     d.head.emplace_back("schema", std::string("mx.scores/1"));
-    const auto add = [&](const std::string& recipe, double value) {
-        d.results.push_back(report::written(score_members, {recipe, value}));
+    const auto add = [&](const std::string& recipe, double value, std::optional<double> error) {
+        d.results.push_back(report::written(score_members, {recipe, value, error}));
     };
-    add("stored", simd::exponential(mean_of(f.of.base.nll)));
+    const double base = mean_of(f.of.base.nll);
+    add("stored", simd::exponential(base), {});
     // Of two arms with one recipe, the one that quantizes inputs too.
     std::set<std::string> said;
     for (const bool inputs : {true, false}) {
@@ -617,8 +621,11 @@ report::document scores_of(const findings& f) {
                 w.attention != "none" || w.activations != (inputs ? w.weights : "none")) {
                 continue;
             }
-            if (said.insert(w.weights).second)
-                add(w.weights, simd::exponential(mean_of(f.of.arms[i].nll)));
+            if (!said.insert(w.weights).second) continue;
+            const token_scores& of = f.of.arms[i];
+            const double mean = mean_of(of.nll);
+            add(w.weights, simd::exponential(mean),
+                simd::exponential(mean - base) * stderr_of(differences(f.of, of)));
         }
     }
     return d;

@@ -138,7 +138,7 @@ std::string db_text(const class_recipe& r) {
 std::string measured_text(const judged_model& m, std::string_view role) {
     struct figures {
         double error = 0;
-        std::size_t tensors = 0, clamped = 0, collapsed = 0;
+        std::size_t tensors = 0, clamped = 0, collapsed = 0, judged = 0;
     };
     std::map<std::string_view, figures> worst;  // by recipe
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
@@ -153,6 +153,7 @@ std::string measured_text(const judged_model& m, std::string_view role) {
             ++f.tensors;
             f.clamped += r.clamp_rate > 0 || r.saturated_block_rate > 0 ? 1u : 0u;
             f.collapsed += r.collapsed_block_rate > 0 ? 1u : 0u;
+            f.judged += std::isnan(r.collapsed_block_rate) ? 0u : 1u;
         }
     }
     const auto least =
@@ -165,8 +166,12 @@ std::string measured_text(const judged_model& m, std::string_view role) {
                       : fmt::format("blocks of {} of {} {}", n, f.tensors, what);
     };
     return fmt::format(
-        "; measured under {}: {}, {}, and the error is up to {} of the gains' standard deviation",
-        recipe, blocks(f.clamped, "clamp"), blocks(f.collapsed, "collapse"), percent(f.error));
+        "; measured under {}: {}, {}{}, and the error is up to {} of the gains' standard deviation",
+        recipe, blocks(f.clamped, "clamp"), blocks(f.collapsed, "collapse"),
+        f.judged == f.tensors ? ""
+                              : fmt::format(" ({} of {} have no block with two values)",
+                                            f.tensors - f.judged, f.tensors),
+        percent(f.error));
 }
 
 void add_once(std::vector<std::string>& to, std::string text) {
@@ -578,9 +583,22 @@ std::string tied_text(const judged_model& m) {
 
 std::string confidence_text(const judged_model& m) {
     const bool tensors_only = m.says.confidence == "tensor error only";
+    const std::vector<std::string>& unused = m.says.unused_scores;
+    std::string scores;
+    if (!unused.empty()) {
+        scores = fmt::format("; of --eval, {} {} no candidate{}", listed(unused),
+                             unused.size() == 1 ? "is" : "are", unused.size() == 1 ? "" : "s");
+    } else if (tensors_only) {
+        const bool any = std::ranges::any_of(m.says.classes, [](const class_judgement& c) {
+            return std::ranges::any_of(c.candidates,
+                                       [](const class_recipe& r) { return !r.scored.empty(); });
+        });
+        scores = any ? "; no task was evaluated with what is recommended"
+                     : "; no task was evaluated (--eval)";
+    }
     return fmt::format("Confidence: {}{}. Policy {}, version {}; target {}{}.", m.says.confidence,
-                       tensors_only ? "; no task was evaluated (--eval)" : "", m.says.policy_name,
-                       m.says.policy_version, m.says.target_name, m.on->any() ? " (--target)" : "");
+                       scores, m.says.policy_name, m.says.policy_version, m.says.target_name,
+                       m.on->any() ? " (--target)" : "");
 }
 
 // The command whose scores answer "needs evaluation", of a model that has an embedding and matrices
@@ -698,7 +716,8 @@ report::section widths_section(const judged_model& m) {
     }
     if (s.rows.empty()) return {};
     s.notes.push_back(
-        "Among measured recipes. Lower than normal data: the tensors have outliers that the format "
+        "Among measured recipes of formats that a target supports. Lower than normal data: the "
+        "tensors have outliers that the format "
         "handles badly.");
     return s;
 }

@@ -171,6 +171,8 @@ constexpr std::array
                 {"confidence", "string",
                  "what the verdicts rest on: tensor error only, or metrics of a task",
                  [](auto& v) { return v.m.says.confidence; }},
+                {"unused_scores", "[string]", "recipes of --eval that are no candidates",
+                 [](auto& v) { return report::value(report::to_list(v.m.says.unused_scores)); }},
                 {"warnings", "[string]", "",
                  [](auto& v) { return report::to_list(verdict_warnings(v.m, v.c)); }},
                 {"totals", "#totals", "",

@@ -73,6 +73,7 @@ class judging {
             operands += c.operands.size();
         }
         out_.missing = missing.take(operands);
+        find_unused_scores();
         count_shared_storage();
         rank_risks(out_, model_, known_);
         add_up();
@@ -80,6 +81,19 @@ class judging {
     }
 
   private:
+    void find_unused_scores() {
+        for (const score& s : scores_) {
+            const std::string key = recipe_key(s.recipe);
+            const bool used = std::ranges::any_of(offers_, [&](const auto& of_role) {
+                return std::ranges::find(of_role.second, key, &offer::key) != of_role.second.end();
+            });
+            if (used || std::ranges::find(out_.unused_scores, key) != out_.unused_scores.end()) {
+                continue;
+            }
+            out_.unused_scores.push_back(key);
+        }
+    }
+
     // A dump of a training step has NAME.x, NAME.weight and NAME.dy of its layers, and gradients.
     void find_step() {
         constexpr std::string_view weight = ".weight";
@@ -362,9 +376,10 @@ class judging {
             c.reason = "none of its tensors has an axis of whole blocks";
             return;
         }
-        const class_recipe* refused = nullptr;
+        const class_recipe *refused = nullptr, *scored = nullptr;
         for (std::size_t k = 0; k < c.candidates.size(); ++k) {
             const class_recipe& r = c.candidates[k];
+            if (scored == nullptr && !r.scored.empty()) scored = &r;
             if (r.is != verdict::safe) continue;
             if (!suits(r)) {
                 refused = &r;
@@ -391,6 +406,11 @@ class judging {
                 fmt::format("{} is ruled out for {} % of the elements", refused->recipe,
                             report::percent_text(static_cast<double>(refused->vetoed_elements) /
                                                  static_cast<double>(refused->elements)));
+        } else if (scored != nullptr) {
+            c.reason = fmt::format("{} {}: {}", scored->recipe,
+                                   scored->is == verdict::no ? "is ruled out" : "needs evaluation",
+                                   scored->scored);
+            out_.confidence = scored->scored;
         } else {
             c.reason = fmt::format("{} has no recipe for it that is safe without evaluation",
                                    on_.any() ? "the policy" : on_.name);

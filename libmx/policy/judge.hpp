@@ -92,7 +92,8 @@ struct decision {
 
 /// An operand under the recipe of its class or, where none is recommended, under the candidate that
 /// suits it least. Worst first: those for which the recipe is ruled out, then by squared error
-/// relative to normal data, and last those whose error is that of one element.
+/// relative to normal data, and last those whose error is that of one element. Operands without
+/// whole blocks are among them only if they reach a limit.
 struct risk {
     std::size_t tensor = 0;
     std::string recipe;
@@ -128,6 +129,7 @@ struct judgement {
     bool of_a_step = false;  ///< the tensors are a dump of a training step: some are NAME.dy
     /// "tensor error only", or what the scores of a task say about a chosen recipe.
     std::string confidence;
+    std::vector<std::string> unused_scores;  ///< recipes with scores that are no candidates
 };
 
 judgement judge(const measured_model& m, const policy& by, const target& on,

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/policy/offers.hpp"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "libmx/policy/operands.hpp"
+#include "libmx/report/cells.hpp"
 
 namespace mx::policy {
 namespace {
@@ -15,7 +19,13 @@ void apply_scores(offer& o, std::span<const score> scores, double allowed) {
         if (recipe_key(s.recipe) != o.key || s.loss() < worst) continue;
         worst = s.loss();
         o.scored = s.text();
-        o.at_best = worst <= allowed ? verdict::safe : verdict::no;
+        const double error = 2 * s.error.value_or(0);
+        if (std::abs(worst - allowed) < error) {
+            o.scored += fmt::format("; too few tokens to tell it from the limit of {} %",
+                                    report::percent_text(allowed));
+        } else {
+            o.at_best = worst <= allowed ? verdict::safe : verdict::no;
+        }
     }
 }
 

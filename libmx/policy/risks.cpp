@@ -16,7 +16,10 @@ namespace {
 std::string remedy_of(const class_judgement& c, std::size_t operand, const decision& d,
                       const risk& r) {
     if (d.undecided) return {};
-    if (!d.column) return "keep its stored precision";
+    if (!d.column) {
+        return d.whole_blocks ? "keep its stored precision"
+                              : "it is kept: its K does not consist of whole blocks";
+    }
     if (r.recommended && r.is != verdict::no) return {};
     for (const class_recipe& own : c.candidates) {
         const trial& t = own.trials[operand];
@@ -63,6 +66,8 @@ void rank_risks(judgement& j, const measured_model& m, measurements& known) {
                 if (!worst || worse(r, *worst)) worst = std::move(r);
             }
             if (!worst || (!worst->why && worst->over_normal == 0)) continue;
+            // No recipe is recommended for it; that it would be damaged is worth saying.
+            if (!j.decisions[tensor].whole_blocks && !worst->why) continue;
             worst->remedy = remedy_of(c, k, j.decisions[tensor], *worst);
             j.risks.push_back(std::move(*worst));
         }

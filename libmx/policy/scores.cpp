@@ -20,8 +20,10 @@ double score::loss() const {
 }
 
 std::string score::text() const {
-    return fmt::format("{} {:.6g} to {:.6g} ({} % {})", metric, baseline, value,
-                       report::percent_text(std::abs(loss())), loss() > 0 ? "worse" : "better");
+    return fmt::format(
+        "{} {:.6g} to {:.6g} ({} % {}{})", metric, baseline, value,
+        report::percent_text(std::abs(loss())), loss() > 0 ? "worse" : "better",
+        error ? fmt::format(", standard error {} %", report::percent_text(*error)) : "");
 }
 
 std::vector<score> parse_scores(std::string_view text, const std::string& path) {
@@ -61,6 +63,8 @@ std::vector<score> parse_scores(const report::results_file& file, const std::str
         if (better != "lower" && better != "higher")
             fail("needs \"better\": \"lower\" or \"higher\"");
         s.higher_is_better = better == "higher";
+        s.error = report::number_of(r, "stderr");
+        if (s.error && !(*s.error >= 0)) fail("has a \"stderr\" below zero");
         try {
             s.recipe = codec::parse_recipe(recipe);
         } catch (const base::error& e) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -11,8 +12,10 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "libmx/analysis/results_table.hpp"
+#include "libmx/base/joined.hpp"
 #include "libmx/pages/views/document_parts.hpp"
 #include "libmx/pages/views/tensor_remarks.hpp"
 #include "libmx/pages/views/values.hpp"
@@ -144,12 +147,51 @@ report::section tensor_section(const analysis::result_list& results, const recip
     return s;
 }
 
-report::section summary_section(const std::vector<report::record>& summary) {
-    return {.heading = "Summary: all tensors together",
-            .columns = columns_of({"recipe", "bits_per_element", "sqnr_db", "mean_sqnr_db",
-                                   "overflow_rate", "clamp_rate", "underflow_rate",
-                                   "saturated_block_rate", "worst_sqnr_db", "worst_tensor"}),
-            .rows = summary};
+// At most three tensors that hold nearly all squares in few elements, such as masks of -1e5;
+// empty: none.
+std::string concentration_text(const analysis::result_list& results) {
+    struct part {
+        std::string name;
+        double squares, elements;
+    };
+    constexpr double nearly_all = 0.99, few = 0.01;
+    constexpr std::size_t most = 3;
+    std::vector<part> parts;
+    std::set<const analysis::tensor_identity*> seen;
+    double squares = 0, elements = 0;
+    for (const analysis::result& r : results) {
+        if (!seen.insert(r.of.get()).second || std::isnan(r.rms)) continue;
+        parts.push_back({r.of->tensor, r.counted() * r.rms * r.rms, r.counted()});
+        squares += parts.back().squares;
+        elements += parts.back().elements;
+    }
+    std::ranges::stable_sort(parts, std::greater{}, &part::squares);
+    std::vector<std::string> names;
+    double held = 0, in = 0;
+    for (const part& p : parts) {
+        if (held >= nearly_all * squares || names.size() == most) break;
+        names.push_back(p.name);
+        held += p.squares;
+        in += p.elements;
+    }
+    if (!(held >= nearly_all * squares) || !(in <= few * elements) || names.empty()) return {};
+    return fmt::format(
+        "{} % of the squares of all tensors are those of {}, in {} % of the elements: SQNR and "
+        "shares of the squared error are nearly those of {} alone. Mean SQNR is over tensors.",
+        report::percent_text(held / squares), base::listed(names),
+        report::percent_text(in / elements), names.size() == 1 ? "this tensor" : "these tensors");
+}
+
+report::section summary_section(const std::vector<report::record>& summary,
+                                const analysis::result_list& results) {
+    report::section s{
+        .heading = "Summary: all tensors together",
+        .columns = columns_of({"recipe", "bits_per_element", "sqnr_db", "mean_sqnr_db",
+                               "overflow_rate", "clamp_rate", "underflow_rate",
+                               "saturated_block_rate", "worst_sqnr_db", "worst_tensor"}),
+        .rows = summary};
+    if (std::string text = concentration_text(results); !text.empty()) s.notes = {std::move(text)};
+    return s;
 }
 
 // With --decompose: the sources of the error over all tensors.
@@ -203,7 +245,7 @@ std::vector<report::section> analysis_view(const result_set& of,
             return !rows.empty() && report::find(rows.front(), member) != nullptr;
         };
         sections.push_back(tensor_section(*of.results, recipes, view));
-        sections.push_back(summary_section(rows));
+        sections.push_back(summary_section(rows, *of.results));
         if (has("clamp_error_share")) sections.push_back(origin_section(rows));
         if (has(regret_share)) sections.push_back(regret_section(rows));
     }

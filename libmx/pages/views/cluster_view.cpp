@@ -89,12 +89,17 @@ std::string remedy(const record& f) {
         return fmt::format("of the remedies tried only bf16 helps, with R-MSE {} instead of {}",
                            figure(f, "remedy_rmse"), figure(f, "rmse"));
     }
-    std::string change;
+    std::string change, other;
     for (const record& m : records_in(f, "remedies")) {
-        if (text_of(m, "recipe") == text_of(f, "remedy")) change = text_of(m, "change");
+        if (text_of(m, "recipe") != text_of(f, "remedy")) continue;
+        change = text_of(m, "change");
+        if (const auto share = report::number_of(m, "other_block_rate")) {
+            other = fmt::format(", but {} % of the blocks {} then", report::percent_text(*share),
+                                cluster::description_of(text_of(m, "other_verdict")).many);
+        }
     }
-    return fmt::format("{} brings R-MSE from {} to {}", change, figure(f, "rmse"),
-                       figure(f, "remedy_rmse"));
+    return fmt::format("{} brings R-MSE from {} to {}{}", change, figure(f, "rmse"),
+                       figure(f, "remedy_rmse"), other);
 }
 
 // "5 of 8 blocks saturate", "31 of 32 blocks saturate, 10 with elements beyond the largest value":

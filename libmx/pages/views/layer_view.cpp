@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/pages/views/figures.hpp"
 #include "libmx/pages/views/values.hpp"
@@ -186,6 +187,7 @@ section layer_section(const report::record_list& results) {
         t.columns.push_back(
             {fmt::format("{}_gain", row.name), fmt::format("{}\ngain", row.title), cell::fixed, 4});
     }
+    std::vector<std::string> made;  // operands and model of the products
     for (const record& r : results) {
         const std::string layer = text_of(r, "layer"), stage = text_of(r, "stage");
         if (t.rows.empty() || text_of(t.rows.back(), "layer") != layer) {
@@ -197,7 +199,11 @@ section layer_section(const report::record_list& results) {
         if (report::find(line, stage) != nullptr) continue;
         line.emplace_back(stage, report::value_of(r, "total_nrmse"));
         line.emplace_back(stage + "_gain", report::value_of(r, "total_gain"));
+        const std::string by = fmt::format("{} by {}, {}", text_of(r, "recipe_a"),
+                                           text_of(r, "recipe_b"), text_of(r, "model"));
+        if (std::ranges::find(made, by) == made.end()) made.push_back(by);
     }
+    t.notes.push_back(fmt::format("Products: {}.", base::joined(made, "; ")));
     t.notes.push_back(
         "shape: tokens x in x out. error / norm: |product - exact product| / |exact product| with "
         "operands quantized once, under the first transform; --json has the other transforms, "

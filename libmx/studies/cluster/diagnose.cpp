@@ -39,22 +39,50 @@ constexpr std::array block_members = std::to_array<report::declared<bad_block>>(
 struct tried_remedy {
     const measured_remedy& m;
     defect what;
+
+    // The defect that most blocks have under the remedy, of the others; none: fewer than
+    // danger_share have any.
+    std::optional<defect> other() const {
+        std::optional<defect> most;
+        for (std::size_t a = 0; a < defect_count; ++a) {
+            const double share = m.defective_share[a];
+            if (static_cast<defect>(a) == what || !(share >= danger_share)) continue;
+            if (!most || share > m.defective_share[static_cast<std::size_t>(*most)]) {
+                most = static_cast<defect>(a);
+            }
+        }
+        return most;
+    }
 };
-constexpr std::array remedy_members = std::to_array<report::declared<tried_remedy>>({
-    {"change", "string", "what is changed: a key of the recipe, or bf16",
-     [](auto& x) { return x.m.change; }},
-    {"recipe", "string", "", [](auto& x) { return x.m.recipe; }},
-    {"rmse", "amount?", "", [](auto& x) { return x.m.rmse; }},
-    {"ailing_block_rate", "share?",
-     "share of the eligible blocks that still do what the verdict says; null: bf16",
-     [](auto& x) {
-         return x.m.recipe == engine::bf16_name
-                    ? report::value()
-                    : x.m.defective_share[static_cast<std::size_t>(x.what)];
-     }},
-    {"saturated_block_rate", "share?", "", [](auto& x) { return x.m.saturated_block_rate; }},
-    {"bits_per_element", "number", "", [](auto& x) { return x.m.bits_per_element; }},
-});
+constexpr std::array remedy_members =
+    std::to_array<report::declared<tried_remedy>>(
+        {
+            {"change", "string", "what is changed: a key of the recipe, or bf16",
+             [](auto& x) { return x.m.change; }},
+            {"recipe", "string", "", [](auto& x) { return x.m.recipe; }},
+            {"rmse", "amount?", "", [](auto& x) { return x.m.rmse; }},
+            {"ailing_block_rate", "share?",
+             "share of the eligible blocks that still do what the verdict says; null: bf16",
+             [](auto& x) {
+                 return x.m.recipe == engine::bf16_name
+                            ? report::value()
+                            : x.m.defective_share[static_cast<std::size_t>(x.what)];
+             }},
+            {"other_verdict", "string", "what 1 % or more of the blocks do instead; may be empty",
+             [](auto& x) {
+                 const auto other = x.other();
+                 return other ? std::string(verdict(*other)) : std::string();
+             }},
+            {"other_block_rate", "share?", "share of these blocks; null: there is none",
+             [](auto& x) {
+                 const auto other = x.other();
+                 return other ? report::value(x.m.defective_share[static_cast<std::size_t>(*other)])
+                              : report::value();
+             }},
+            {"saturated_block_rate", "share?", "",
+             [](auto& x) { return x.m.saturated_block_rate; }},
+            {"bits_per_element", "number", "", [](auto& x) { return x.m.bits_per_element; }},
+        });
 
 struct shown_finding {
     const finding& f;

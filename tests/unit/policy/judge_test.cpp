@@ -184,10 +184,15 @@ TEST_CASE("risks are ordered by error relative to normal data, not by size or ze
 TEST_CASE("a tensor without whole blocks keeps its precision, and its damage shows") {
     auto tensors = projections();
     tensors.push_back(normal_tensor("layers.0.mlp.down_proj.weight", "weight", {64, 172}));
-    alter(tensors.back(), "mxfp8:scale=rceil",
-          [](analysis::result& f) { f.underflow_rate = 0.969; });
+    CHECK(
+        std::ranges::none_of(judged(tensors).risks, [](const risk& r) { return r.tensor == 40; }));
+    alter(tensors.back(), "mxfp8:scale=rceil", [](analysis::result& f) {
+        f.sqnr_db -= 12;
+        f.nrmse *= 4;
+    });
     const judgement j = judged(tensors);
     CHECK(j.risks.front().tensor == 40);
+    CHECK(j.risks.front().remedy == "it is kept: its K does not consist of whole blocks");
     CHECK(j.decisions[40].recipe == keep_choice);
     CHECK(j.decisions[40].reason ==
           "K = 172 is not a multiple of 32; padded to 192 it costs 11.6 % more");
@@ -437,6 +442,29 @@ TEST_CASE("four bits need a task, and a task decides") {
     const judgement bad = judged(tensors, "inference", "any", on_task(5.06));
     CHECK(chosen(bad) == "mxfp8:scale=rceil");
     CHECK(bad.confidence == "tensor error only");
+    // A task that rules out the only safe recipe is the reason, and what the verdict rests on.
+    const judgement none =
+        judged(tensors, "inference", "any",
+               {{codec::parse_recipe("mxfp8:scale=rceil"), "perplexity", 5.07, 5.0, false},
+                {codec::parse_recipe("mxint8"), "perplexity", 5.01, 5.0, false}});
+    CHECK(chosen(none) == "keep");
+    CHECK(class_of(none, "weight").reason ==
+          "mxfp8:scale=rceil is ruled out: perplexity 5 to 5.07 (1.40 % worse)");
+    CHECK(none.confidence == "perplexity 5 to 5.07 (1.40 % worse)");
+    CHECK(none.unused_scores == std::vector<std::string>{"mxint8"});
+    // Too few tokens decide nothing.
+    for (const char* recipe : {"nvfp4", "mxfp8:scale=rceil"}) {
+        const judgement few =
+            judged(tensors, "inference", "any",
+                   {{codec::parse_recipe(recipe), "perplexity", 5.04, 5.0, false, 0.002}});
+        CHECK(chosen(few) == "mxfp8:scale=rceil");
+        for (const class_recipe& r : class_of(few, "weight").candidates) {
+            if (r.recipe != recipe) continue;
+            CHECK(r.scored ==
+                  "perplexity 5 to 5.04 (0.80 % worse, standard error 0.20 %); too few tokens to "
+                  "tell it from the limit of 1.00 %");
+        }
+    }
     // A smaller recipe that a task found safe replaces the larger one.
     CHECK(chosen(judged(projections({"nvfp4"}), "inference", "any", on_task(5.04))) == "nvfp4");
     // Vetoes stay: of the safe ones the tensor gets the next.

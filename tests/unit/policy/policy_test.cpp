@@ -181,7 +181,7 @@ TEST_CASE("what is wrong with a policy's file is said") {
 TEST_CASE("scores of a task have baselines and directions") {
     const auto scores = parse_scores(R"({"schema": "mx.scores/1", "results": [
         {"recipe": "mxfp4:scale=even", "metric": "accuracy", "value": 0.72, "better": "higher"},
-        {"recipe": "nvfp4", "metric": "perplexity", "value": 5.5, "better": "lower"},
+        {"recipe": "nvfp4", "metric": "perplexity", "value": 5.5, "better": "lower", "stderr": 0.02},
         {"recipe": "stored", "metric": "accuracy", "value": 0.75},
         {"recipe": "stored", "metric": "perplexity", "value": 5.6}]})",
                                      "scores.json");
@@ -189,7 +189,8 @@ TEST_CASE("scores of a task have baselines and directions") {
     CHECK(scores[0].loss() == Approx(0.04));
     CHECK(scores[0].text() == "accuracy 0.75 to 0.72 (4.00 % worse)");
     CHECK(scores[1].loss() == Approx(-0.1 / 5.6));
-    CHECK(has(scores[1].text(), "1.79 % better"));
+    CHECK_FALSE(scores[0].error);
+    CHECK(scores[1].text() == "perplexity 5.6 to 5.5 (1.79 % better, standard error 2.00 %)");
     const auto refused = [](const std::string& results) {
         return R"({"schema": "mx.scores/1", "results": [)" + results + "]}";
     };
@@ -199,6 +200,8 @@ TEST_CASE("scores of a task have baselines and directions") {
              {"recipe": "nvfp4", "metric": "p", "value": 1})",
                             R"({"recipe": "stored", "metric": "p", "value": 1},
              {"recipe": "nvfp5", "metric": "p", "value": 1, "better": "lower"})",
+                            R"({"recipe": "stored", "metric": "p", "value": 1},
+             {"recipe": "nvfp4", "metric": "p", "value": 1, "better": "lower", "stderr": -1})",
                             R"({"recipe": "stored", "metric": "p", "value": 1},
              {"recipe": "stored", "metric": "p", "value": 2})"}) {
         CAPTURE(bad);
