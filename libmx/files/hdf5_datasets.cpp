@@ -19,6 +19,8 @@ namespace {
 
 constexpr int group_depth_limit = 64;
 constexpr std::size_t attribute_limit = 64 << 10;
+constexpr std::size_t keras_config_limit = 16
+                                           << 20;  // of model_config, with every layer of a model
 
 struct link {
     std::string name;
@@ -60,12 +62,11 @@ std::string identity(hid_t object) {
 }
 
 // The text of an attribute; none when it is something else or too long.
-std::optional<std::string> attribute_text(hid_t id) {
+std::optional<std::string> attribute_text(hid_t id, std::size_t limit = attribute_limit) {
     const hdf5_id type(H5Aget_type(id), H5Tclose);
     const hdf5_id space(H5Aget_space(id), H5Sclose);
     if (H5Tget_class(type.get()) != H5T_STRING ||
-        H5Sget_simple_extent_type(space.get()) != H5S_SCALAR ||
-        H5Aget_storage_size(id) > attribute_limit) {
+        H5Sget_simple_extent_type(space.get()) != H5S_SCALAR || H5Aget_storage_size(id) > limit) {
         return std::nullopt;
     }
     if (H5Tis_variable_str(type.get()) > 0) {
@@ -73,12 +74,14 @@ std::optional<std::string> attribute_text(hid_t id) {
         if (H5Aread(id, type.get(), static_cast<void*>(&text)) < 0 || text == nullptr) {
             return std::nullopt;
         }
-        std::string out(text, strnlen(text, attribute_limit));
+        const std::size_t length = strnlen(text, limit + 1);
+        std::string out(text, std::min(length, limit));
         H5free_memory(text);
+        if (length > limit) return std::nullopt;
         return out;
     }
     std::string out(H5Tget_size(type.get()), '\0');
-    if (out.size() > attribute_limit || H5Aread(id, type.get(), out.data()) < 0) {
+    if (out.size() > limit || H5Aread(id, type.get(), out.data()) < 0) {
         return std::nullopt;
     }
     out.resize(strnlen(out.data(), out.size()));
@@ -356,7 +359,9 @@ std::map<std::string, std::string> hdf5_attributes(hid_t file) {
     for (const link& each : list.links) {
         const hdf5_id id(H5Aopen(file, each.name.c_str(), H5P_DEFAULT), H5Aclose);
         if (!id.valid()) continue;
-        if (auto text = attribute_text(id.get())) texts.emplace(each.name, std::move(*text));
+        const bool keras = each.name == "model_config";
+        auto text = attribute_text(id.get(), keras ? keras_config_limit : attribute_limit);
+        if (text) texts.emplace(each.name, std::move(*text));
     }
     return texts;
 }

@@ -25,7 +25,7 @@ std::vector<tensor_info> hdf5_datasets(hid_t file, const std::string& path,
 std::unique_ptr<byte_source> open_hdf5_dataset(std::shared_ptr<const hdf5_id> file,
                                                const tensor_info& info);
 
-/// Text attributes of the root group of up to 64 KiB.
+/// Text attributes of the root group of up to 64 KiB; model_config, of Keras, up to 16 MiB.
 std::map<std::string, std::string> hdf5_attributes(hid_t file);
 
 }  // namespace mx::io

@@ -95,9 +95,10 @@ class keras_config {
     }
 
     // The layer of this name, or of the class that it spells; of EinsumDense only by name or count.
-    keras_layer of(std::string_view name) const {
+    // Where variables are `numbered`, names are classes and counts, whatever layers are called.
+    keras_layer of(std::string_view name, bool numbered) const {
         const auto at = layers_.find(name);
-        if (at != layers_.end()) return at->second;
+        if (!numbered && at != layers_.end()) return at->second;
         const std::string_view stem = without_number(name);
         keras_layer layer{plain_type(stem), {}};
         if (layer.type == "einsumdense") {
@@ -190,7 +191,7 @@ void state_one(tensor_info& info, const keras_config& config) {
     variable = variable.substr(0, variable.find(':'));
     // The innermost part that is a known layer.
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-        const keras_layer layer = config.of(*part);
+        const keras_layer layer = config.of(*part, numbered);
         contraction found = of_variable(layer, variable, numbered, rank);
         if (found.first == 0 && found.last == 0) continue;
         found.why = fmt::format("Keras layer '{}' ({}{})", *part, layer.type,

@@ -16,7 +16,6 @@
 namespace mx::io {
 namespace {
 
-constexpr std::uint64_t largest_model_config = std::uint64_t{1} << 24;
 constexpr std::size_t most_config_entries = std::size_t{1} << 16;
 
 class entry_listener final : public json_listener {
@@ -73,13 +72,13 @@ class unquantized_text final : public json_listener {
 
     void open(bool object) override {
         if (depth() == 1 && !object) fail("is no JSON object");
-        if (skips_) return;
+        if (skips_ != 0) return;
         begin(object ? "{" : "[");
         levels_.push_back({object, true});
     }
     void close() override {
-        if (skips_) {
-            skips_ = depth() > 2;
+        if (skips_ != 0) {
+            if (depth() == skips_ + 1) skips_ = 0;
             return;
         }
         const level done = levels_.back();
@@ -88,21 +87,25 @@ class unquantized_text final : public json_listener {
         if (depth() > 1) text += done.object ? "}" : "]";
     }
     void key(const std::string& name) override {
-        skips_ = skips_ ||
-                 (depth() == 1 && (name == "compression_config" || name == "quantization_config"));
-        if (skips_) return;
+        if (skips_ != 0) return;
+        if (depth() == 1) section_ = name;
+        const bool may = depth() == 1 || (depth() == 2 && section_ == "text_config");
+        if (may && (name == "compression_config" || name == "quantization_config")) {
+            skips_ = depth();
+            return;
+        }
         separate();
         text += nlohmann::json(name).dump() + ": ";
     }
     void scalar(const json_scalar& value) override {
         if (depth() == 0) fail("is no JSON object");
-        if (!skips_) {
+        if (skips_ == 0) {
             using enum json_scalar::type;
             begin(value.is == null                      ? "null"
                   : value.is == json_scalar::type::text ? nlohmann::json(value.text).dump()
                                                         : value.text);
         }
-        skips_ = skips_ && depth() > 1;
+        if (depth() == skips_) skips_ = 0;
     }
 
   private:
@@ -121,7 +124,8 @@ class unquantized_text final : public json_listener {
     void line() { text += "\n" + std::string(2 * levels_.size(), ' '); }
 
     std::vector<level> levels_;
-    bool skips_ = false;
+    std::string section_;
+    std::size_t skips_ = 0;  // the depth of the member that is left out; 0: none
 };
 
 }  // namespace
@@ -144,13 +148,8 @@ config_entries read_model_config(const std::string& path) {
 
 config_entries read_entries(const std::string& path) {
     const shared_file file = is_remote(path) ? open_remote(path) : input_file::open(path);
-    if (file->size() > largest_model_config) {
-        input_error(fmt::format("has {} bytes; a configuration has at most {}", file->size(),
-                                largest_model_config),
-                    {path, {}, {}});
-    }
     entry_listener listener(*file);
-    parse_json(file, 0, file->size(), "configuration", listener);
+    parse_config(file, listener);
     return std::move(listener.found);
 }
 
@@ -162,7 +161,7 @@ std::string config_quantized_by(const std::string& path, const std::string& quan
     }
     const shared_file file = input_file::open(config);
     unquantized_text kept;
-    parse_json(file, 0, file->size(), "configuration", kept);
+    parse_config(file, kept);
     std::string added = nlohmann::ordered_json::parse(quantization_config).dump(2);
     for (std::size_t at = 0; (at = added.find('\n', at)) != std::string::npos; at += 3) {
         added.insert(at + 1, "  ");

@@ -28,7 +28,8 @@ std::string model_config_path(const std::string& path);
 std::string model_type(const std::string& path);
 
 /// The text of config.json in the folder of `path`, a local one, with this `quantization_config`, a
-/// JSON object, in place of any other. Throws base::error (input) if there is no such file.
+/// JSON object, in place of any other, also of text_config's. Throws base::error (input) if there
+/// is no such file.
 std::string config_quantized_by(const std::string& path, const std::string& quantization_config);
 
 }  // namespace mx::io

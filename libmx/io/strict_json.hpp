@@ -38,8 +38,6 @@ class json_listener {
 
   private:
     friend class json_events;
-    friend void parse_json(const shared_file&, std::uint64_t, std::uint64_t, std::string_view,
-                           json_listener&);
     const void* stream_ = nullptr;
     const input_file* file_ = nullptr;
     std::vector<base::text_set> keys_;  ///< seen per open object
@@ -50,5 +48,11 @@ class json_listener {
 /// JSON, repeats a key, or nests more than 16 deep.
 void parse_json(const shared_file& file, std::uint64_t offset, std::uint64_t length,
                 std::string_view what, json_listener& listener);
+
+inline constexpr std::uint64_t largest_config = std::uint64_t{1} << 24;
+
+/// The same for a whole file of at most largest_config bytes as Python's json writes it: NaN,
+/// Infinity and -Infinity are numbers (other_number).
+void parse_config(const shared_file& file, json_listener& listener);
 
 }  // namespace mx::io

@@ -352,7 +352,9 @@ io::config_entries checkpoint::entries_of(std::string_view name) {
 
 void checkpoint::read_configuration() {
     config_ = entries_of("config.json");
-    for (const std::string_view prefix : {"quantization_config.", "compression_config."}) {
+    for (const std::string_view prefix :
+         {"quantization_config.", "compression_config.", "text_config.quantization_config."}) {
+        if (prefix.starts_with("text") && !quantization_.empty()) break;
         for (auto at = config_.lower_bound(std::string(prefix));
              at != config_.end() && at->first.starts_with(prefix); ++at) {
             quantization_.emplace(at->first.substr(prefix.size()), at->second);

@@ -73,7 +73,8 @@ class checkpoint {
     std::optional<io::tensor_ref> original(std::string_view name) const;
     /// config.json; empty without one.
     const io::config_entries& config() const { return config_; }
-    /// Of config.json the members of quantization_config, without that prefix.
+    /// Of config.json, or else of its text_config, the members of quantization_config, without that
+    /// prefix.
     const io::config_entries& quantization() const { return quantization_; }
     /// What opening found: files, an index or a configuration that cannot be read.
     const std::vector<finding>& broken() const { return broken_; }

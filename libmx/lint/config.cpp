@@ -50,6 +50,26 @@ struct stated_numbers {
     }
 };
 
+// What GPTQModel (dynamic.PATTERN.KEY, "+:" before an expression) and AutoRound
+// (extra_config.MODULE.KEY) state of modules by themselves.
+module_list exceptions_of(const io::config_entries& q) {
+    module_list found;
+    std::string_view before;
+    for (const std::string_view prefix : {"dynamic.", "extra_config."}) {
+        for (auto at = q.lower_bound(std::string(prefix));
+             at != q.end() && at->first.starts_with(prefix); ++at) {
+            std::string_view name = at->first;
+            name = name.substr(prefix.size(), name.rfind('.') - prefix.size());
+            if (name.starts_with("+:") || name.starts_with("-:")) name.remove_prefix(2);
+            if (name == before) continue;
+            before = name;
+            const bool plain = name.find_first_of("*+?[](){}|^$\\") == std::string_view::npos;
+            found.add(plain ? std::string(name) : fmt::format("re:{}", name));
+        }
+    }
+    return found;
+}
+
 // More than a configuration has recipes.
 constexpr std::size_t most_groups = 64;
 
@@ -302,8 +322,7 @@ void find_config(const checkpoint& c, std::vector<finding>& out) {
     }
     const bool listed = std::ranges::any_of(
         q, [](const auto& e) { return e.first.starts_with("quantized_layers."); });
-    const bool exceptions =
-        std::ranges::any_of(q, [](const auto& e) { return e.first.starts_with("dynamic."); });
+    const module_list exceptions = exceptions_of(q);
     // These quantize all matrices that no list excludes; others convert while they load.
     const bool strict = method == "compressed-tensors" || method == "modelopt" ||
                         method == "modelopt_fp4" || !entry(q, "quant_algo").empty();
@@ -319,10 +338,10 @@ void find_config(const checkpoint& c, std::vector<finding>& out) {
                         "remove the entry, or store the tensor unquantized");
             }
             if (format_is_uniform(q)) find_stated_layout(c, m, all);
-            find_stated_numbers(c, m, numbers, all);
+            if (!exceptions.may_match(m.name)) find_stated_numbers(c, m, numbers, all);
             continue;
         }
-        if (!checks_plain || listed || exceptions || !is_plain_matrix(c, m)) continue;
+        if (!checks_plain || listed || !exceptions.empty() || !is_plain_matrix(c, m)) continue;
         const std::string_view last = std::string_view(m.name).substr(m.name.rfind('.') + 1);
         const bool alike =
             quantized_alike.contains(pattern_of(m.name)) ||

@@ -638,6 +638,7 @@ void find_fused_scales(const checkpoint& c, std::vector<finding>& out) {
         for (const module& m : c.modules()) {
             const auto at = m.*kind.member;
             if (!at || !m.coded || c.info(*at).elements != 1) continue;
+            if (!c.info(*m.codes).layout.empty()) continue;  // ggml multiplies each by its own
             const std::string fused = engine::fused_name(m.name, engine::expert_fusion::apart);
             if (fused == m.name || c.info(*at).type == dtype::u8) continue;
             const float v = c.values_of(*at, 0, 1).at(0);

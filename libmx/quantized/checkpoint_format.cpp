@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/quantized/checkpoint_format.hpp"
 
+#include <array>
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "libmx/base/status.hpp"
 #include "libmx/io/strict_json.hpp"
@@ -12,31 +14,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t largest_config = std::uint64_t{1} << 24;
-
 constexpr std::uint64_t largest_tile = 1 << 20;
 
-// In the object at the top, or in the members `inside` of it and below.
+// In the object at the top, or in the sections of it that say how the model is quantized.
 class config_listener final : public json_listener {
   public:
     explicit config_listener(bool inside) : inside_(inside) {}
 
-    checkpoint_config found;
+    // In a section at the top, or else in one of text_config, as models that see have it.
+    checkpoint_config take() {
+        return std::move(found_[0].format.empty() && found_[0].tiles.empty() ? found_[1]
+                                                                             : found_[0]);
+    }
 
     void open(bool) override { sides_.clear(); }
     void close() override {
-        if (sides_.size() == 2 && here() && states_tiles()) {
-            found.tiles.push_back({sides_[0], sides_[1]});
+        if (sides_.size() == 2 && here() != nullptr && states_tiles()) {
+            here()->tiles.push_back({sides_[0], sides_[1]});
         }
         sides_.clear();
     }
     void key(const std::string& name) override {
-        if (depth() == 1) section_ = name;
+        if (depth() <= sections_.size()) sections_[depth() - 1] = name;
         key_ = name;
     }
     void scalar(const json_scalar& value) override {
-        if (depth() == (inside_ ? 2u : 1u) && here() && key_ == "checkpoint_format") {
-            found.format = value.text;
+        if (here() != nullptr && depth() == depth_ && key_ == "checkpoint_format") {
+            here()->format = value.text;
         }
         if (value.is == json_scalar::type::natural && value.natural > 0 &&
             value.natural <= largest_tile) {
@@ -45,13 +49,24 @@ class config_listener final : public json_listener {
     }
 
   private:
-    bool here() const {
-        return !inside_ || section_ == "quantization_config" || section_ == "compression_config";
+    // Where what is said now belongs; also sets the depth of its members.
+    checkpoint_config* here() {
+        const auto is_section = [](const std::string& name) {
+            return name == "quantization_config" || name == "compression_config";
+        };
+        const bool top = !inside_ || is_section(sections_[0]);
+        const bool nested = sections_[0] == "text_config" && is_section(sections_[1]);
+        depth_ = !inside_ ? 1 : top ? 2 : 3;
+        if (depth() < depth_ || (!top && !nested)) return nullptr;
+        return &found_[top ? 0 : 1];
     }
     bool states_tiles() const { return key_ == "weight_block_size" || key_ == "block_structure"; }
 
     bool inside_;
-    std::string section_, key_;
+    std::array<checkpoint_config, 2> found_;
+    std::array<std::string, 2> sections_;  // the keys of the two outer objects
+    std::string key_;
+    std::size_t depth_ = 0;
     std::vector<std::uint64_t> sides_;  // the numbers of the array that is open
 };
 
@@ -60,13 +75,11 @@ checkpoint_config config_in(const fs::path& config, bool inside) {
     if (!fs::is_regular_file(config, ignored)) return {};
     config_listener listener(inside);
     try {
-        const shared_file file = input_file::open(config.string());
-        if (file->size() > largest_config) return {};
-        parse_json(file, 0, file->size(), "configuration", listener);
+        parse_config(input_file::open(config.string()), listener);
     } catch (const base::error&) {
         return {};
     }
-    return std::move(listener.found);
+    return listener.take();
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ struct checkpoint_config {
 };
 
 /// The facts in quantize_config.json in the folder of `path`, and in `quantization_config` (or
-/// `compression_config`) of config.json there; the former takes precedence. Without members for
-/// what neither states; a file that is not readable as JSON counts as missing.
+/// `compression_config`) of config.json there, or of its text_config; the former take precedence.
+/// Without members for what neither states; a file that is not readable as JSON counts as missing.
 checkpoint_config config_beside(const std::string& path);
 
 }  // namespace mx::io

@@ -474,6 +474,13 @@ class search {
             }
             return std::nullopt;
         }
+        // Of a square matrix they may be of its columns, as ONNX has them: its graph says which.
+        if (l.block_cols == whole_axis && s.shape.size() < want.size() && shape->size() == 2 &&
+            (*shape)[0] == (*shape)[1] && c.sums_over.known() && c.sums_over.first == 0) {
+            misfit =
+                fmt::format("{} has a scale for each row, along which no product sums", l.title);
+            return std::nullopt;
+        }
         pairing p = of.begin(l);
         p.swizzled = swizzle;
         p.down = down;

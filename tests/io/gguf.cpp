@@ -47,6 +47,23 @@ TEST_CASE("GGUF: version 2 has the layout of version 3", "[gguf]") {
         "GGUF version 4 is not read, only 2 and 3; a newer mx may read it");
 }
 
+TEST_CASE("GGUF: products go along ne0, those of a convolution along ne0 and ne1", "[gguf]") {
+    const scratch_dir dir;
+    const auto file = io::open_model(
+        dir.file("m.gguf", model({},
+                                 {tensor_entry("a.conv1d.1.weight", {3, 32, 64}, 0, 0),
+                                  tensor_entry("blk.0.ffn_up_exps.weight", {32, 8, 4}, 0, 24576),
+                                  tensor_entry("blk.0.attn_q.weight", {32, 8}, 0, 28672)},
+                                 29696)));
+    const auto axes = [&](const char* name) {
+        const io::contraction& k = find(*file, name)->sums_over;
+        return std::pair(k.first, k.last);
+    };
+    CHECK(axes("a.conv1d.1.weight") == std::pair(1, 3));
+    CHECK(axes("blk.0.ffn_up_exps.weight") == std::pair(2, 3));
+    CHECK(axes("blk.0.attn_q.weight") == std::pair(1, 2));
+}
+
 TEST_CASE("GGUF: metadata in words", "[gguf]") {
     const auto metadata = io::open_model(fixture("gguf.gguf"))->metadata();
     const auto value = [&](const char* key) { return metadata.at(key); };

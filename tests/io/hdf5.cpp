@@ -118,6 +118,45 @@ TEST_CASE("HDF5: text attributes are the metadata", "[hdf5]") {
     CHECK(file->metadata() == io::metadata_map{{"variable", "a text"}, {"fixed", "another"}});
 }
 
+TEST_CASE("HDF5: the configuration of a Keras model may be long", "[hdf5][keras]") {
+    const scratch_dir dir;
+    const auto stated = [&](std::size_t layers) {
+        std::string config = R"({"config": {"layers": [)";
+        for (std::size_t i = 0; i < layers; ++i) {
+            config +=
+                R"({"class_name": "Dense", "config": {"name": "d)" + std::to_string(i) + "\"}},";
+        }
+        config += R"({"class_name": "Conv2DTranspose", "config": {"name": "up"}}]}})";
+        const std::string path = dir / "m.h5";
+        const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+        const hid_t text = H5Tcopy(H5T_C_S1);
+        H5Tset_size(text, H5T_VARIABLE);
+        const hid_t one = H5Screate(H5S_SCALAR);
+        for (const char* name : {"model_config", "other"}) {
+            const hid_t made = H5Acreate2(file, name, text, one, H5P_DEFAULT, H5P_DEFAULT);
+            const char* const value = config.c_str();
+            H5Awrite(made, text, static_cast<const void*>(&value));
+            H5Aclose(made);
+        }
+        const std::array<hsize_t, 4> extents{3, 3, 8, 16};
+        const hid_t space = H5Screate_simple(4, extents.data(), nullptr);
+        H5Gclose(H5Gcreate2(file, "up", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+        H5Dclose(H5Dcreate2(file, "up/kernel:0", H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT,
+                            H5P_DEFAULT));
+        H5Sclose(space);
+        H5Sclose(one);
+        H5Tclose(text);
+        H5Fclose(file);
+        const auto opened = io::open_model(path);
+        // Other texts keep their limit, and are left out beyond it.
+        CHECK(opened->metadata().contains("other") == (config.size() <= 65536));
+        const io::contraction& k = find(*opened, "up/kernel:0")->sums_over;
+        return std::pair(k.first, k.last);
+    };
+    CHECK(stated(1) == std::pair(3, 4));
+    CHECK(stated(3000) == std::pair(3, 4));
+}
+
 TEST_CASE("HDF5: cut and damaged files are refused or read without harm", "[hdf5][hostile]") {
     const scratch_dir dir;
     const std::string sound = slurp(fixture("h5py.h5"));

@@ -68,6 +68,15 @@ TEST_CASE("Keras: layers say which axes of their variables they sum over", "[ker
     CHECK(stated("mix/kernel:0", {64, 4, 16}, config) == axes{0, 1});
     CHECK(stated("layers/einsum_dense/vars/0", {64, 4, 16}, config) == axes{0, 1});
     CHECK(stated("layers/einsum_dense_1/vars/0", {4, 16, 64}, config) == axes{0, 2});
+    // The second model of a session: paths count layers of a class, names go on counting.
+    const std::string second = R"({"config": {"layers": [
+        {"class_name": "EinsumDense",
+         "config": {"name": "einsum_dense_1", "equation": "abc,cde->abde"}},
+        {"class_name": "EinsumDense",
+         "config": {"name": "einsum_dense_2", "equation": "abde,dec->abc"}}]}})";
+    CHECK(stated("layers/einsum_dense/vars/0", {64, 4, 16}, second) == axes{0, 1});
+    CHECK(stated("layers/einsum_dense_1/vars/0", {4, 16, 64}, second) == axes{0, 2});
+    CHECK(stated("einsum_dense_1/kernel:0", {64, 4, 16}, second) == axes{0, 1});
     for (const char* damaged : {"{", "[]", R"({"class_name": 1, "config": {}})", "null", ""}) {
         CHECK(stated("layers/dense/vars/0", {5, 7}, damaged) == axes{0, 1});
     }

@@ -4,6 +4,7 @@
 #include "libmx/io/readers.hpp"
 #include "libmx/io/writer.hpp"
 #include "tests/io/fixture_values.hpp"
+#include "tests/io/model_file.hpp"
 
 using namespace mx;
 using namespace mx::test;
@@ -319,11 +320,48 @@ TEST_CASE("ONNX: axes are followed from a tensor to its product", "[onnx]") {
     CHECK_FALSE(part.known());
     CHECK_FALSE(io::is_in_no_product(part));
     has(part.why, "cannot be followed");
+    // What cannot be followed stays so, whatever comes behind it.
+    const std::vector<stored_table> stack{{"w", {32, 4, 16}}};
+    const std::vector<graph_node> turned{
+        {"Reshape", {"w", "shape"}, "t"},
+        {"Transpose", {"t"}, "u", numbers_attribute("perm", {1, 0})},
+        {"MatMul", {"x", "u"}, "y"}};
+    const io::contraction unknown = stated(stack, turned);
+    CHECK_FALSE(unknown.known());
+    has(unknown.why, "cannot be followed");
+    // A shape of the graph itself.
+    std::vector<graph_node> constant{
+        {"Constant", {}, "shape", numbers_attribute("value_ints", {32, 64})}};
+    constant.insert(constant.end(), turned.begin(), turned.end());
+    CHECK(is(stated(stack, constant), 1, 3));
     // Quantized weights: dequantized, then transposed.
     CHECK(is(stated({{"w", {48, 64}, 3}}, {{"DequantizeLinear", {"w", "s", "z"}, "d"},
                                            {"Transpose", {"d"}, "t"},
                                            {"MatMul", {"x", "t"}, "y"}}),
              1, 2));
+}
+
+TEST_CASE("ONNX: scales of the columns of a square matrix are not those of its rows", "[onnx]") {
+    if (!supported()) return;
+    const auto layout_of = [](const graph_node& product) {
+        const std::string codes(64 * 64, '\1');
+        const graph_node scaled{
+            "DequantizeLinear", {"W", "W_scale", "W_zero_point"}, "d", whole_attribute("axis", 1)};
+        const std::string graph =
+            field(1, scaled.message()) + field(1, product.message()) +
+            field(5, described("W", 3, {64, 64}) + raw(codes)) +
+            field(5, described("W_scale", 1, {64}) + raw(std::string(256, '\x3f'))) +
+            field(5, described("W_zero_point", 3, {64}) + raw(std::string(64, '\0')));
+        const scratch_dir dir;
+        const engine::model m =
+            model_of({dir.file("m.onnx", field(1, std::uint64_t{8}) +
+                                             field(2, std::string("test")) + field(7, graph))});
+        const io::tensor_info* const w = info_in(m, "W");
+        REQUIRE(w != nullptr);
+        return w->layout;
+    };
+    CHECK(layout_of({"MatMul", {"x", "d"}, "y"}).empty());
+    CHECK(layout_of({"Gemm", {"x", "d"}, "y", whole_attribute("transB", 1)}) == "int8-rows");
 }
 
 TEST_CASE("ONNX: tensors of several nodes, and of no product", "[onnx]") {

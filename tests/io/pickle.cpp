@@ -232,6 +232,15 @@ TEST_CASE("pickle: names", "[pickle]") {
     CHECK(names(p_global("m", "C") + ")\x81" +
                 p_tuple({p_dict({{"_modules", p_dict({{"x", four}})}}), p_dict({{"y", four}})}) +
                 "b") == list{"x", "y"});
+    // A module has its state_dict, and no other attributes.
+    const std::string weights = p_dict({{"w", four}});
+    const std::string none = p_dict({});
+    CHECK(names(p_global("m", "GRU") + ")\x81" +
+                p_dict({{"_parameters", weights},
+                        {"_buffers", none},
+                        {"_modules", p_dict({{"inner", weights}})},
+                        {"_flat_weights", p_tuple({four})}}) +
+                "b") == list{"w", "inner.w"});
     has(error_of(base::error_kind::input,
                  [&] {
                      names(p_dict({{"a", four}, {"a", four}}));

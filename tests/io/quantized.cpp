@@ -9,7 +9,9 @@
 #include <set>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/engine/skip.hpp"
+#include "libmx/io/model_config.hpp"
 #include "libmx/quantized/layouts.hpp"
 #include "libmx/studies/convert/engine_layouts.hpp"
 #include "tests/io/fixture_values.hpp"
@@ -524,11 +526,63 @@ TEST_CASE("a configuration in the folder says how GPTQ stores zero points", "[qu
           3);
     CHECK(value_beside("config.json",
                        R"({"quantization_config": {"checkpoint_format": "gptq_v2"}})") == 3);
+    CHECK(value_beside("config.json", R"({"text_config": {"quantization_config":
+                       {"bits": 4, "checkpoint_format": "gptq_v2"}}})") == 3);
+    CHECK(value_beside("config.json", R"({"text_config": {"quantization_config":
+                       {"checkpoint_format": "gptq_v2"}},
+                       "quantization_config": {"checkpoint_format": "gptq"}})") == 2);
+    CHECK(value_beside("config.json", R"({"limits": [0.0, Infinity, -Infinity], "least": NaN,
+                       "quantization_config": {"checkpoint_format": "gptq_v2"}})") == 3);
     // Elsewhere the word has no meaning, and text that is not JSON is ignored.
     CHECK(value_beside("config.json", R"({"checkpoint_format": "gptq_v2"})") == 2);
     CHECK(value_beside("config.json", R"({"a": {"checkpoint_format": "gptq_v2"}})") == 2);
+    CHECK(value_beside("config.json", R"({"a": {"quantization_config":
+                       {"checkpoint_format": "gptq_v2"}}})") == 2);
+    CHECK(value_beside("config.json", R"({"text_config": {"checkpoint_format": "gptq_v2"}})") == 2);
     CHECK(value_beside("config.json", R"({"quantization_config": [[[[)") == 2);
     CHECK(value_beside("quantize_config.json", R"({"checkpoint_format": 2})") == 2);
+}
+
+TEST_CASE("a configuration that Python wrote may have numbers that JSON does not have",
+          "[quantized]") {
+    const scratch_dir dir;
+    const std::string path = dir.file("config.json", R"({
+        "time_step_limit": [0.0, Infinity], "least": -Infinity, "eps": NaN,
+        "words": "NaN, \"Infinity\"", "\\": "Infinity",
+        "text_config": {"width": 8, "quantization_config": {"bits": [4, Infinity]}, "depth": 2},
+        "quantization_config": {"bits": 4}})");
+    const io::config_entries entries = io::read_entries(path);
+    CHECK(entries.at("time_step_limit.1") == "Infinity");
+    CHECK(entries.at("least") == "-Infinity");
+    CHECK(entries.at("eps") == "NaN");
+    CHECK(entries.at("words") == R"(NaN, "Infinity")");
+    CHECK(entries.at("\\") == "Infinity");
+    CHECK(entries.at("text_config.quantization_config.bits.1") == "Infinity");
+    const std::string text = io::config_quantized_by(path, R"({"bits": 8})");
+    CHECK(text == R"({
+  "time_step_limit": [
+    0.0,
+    Infinity
+  ],
+  "least": -Infinity,
+  "eps": NaN,
+  "words": "NaN, \"Infinity\"",
+  "\\": "Infinity",
+  "text_config": {
+    "width": 8,
+    "depth": 2
+  },
+  "quantization_config": {
+    "bits": 8
+  }
+}
+)");
+    for (const char* bad : {R"({"a": Nan})", R"({"a": -NaN})", R"({"a": NaNs})", R"({NaN: 1})",
+                            R"({"a": +Infinity})", R"({"a": "Infinity)"}) {
+        INFO(bad);
+        const std::string damaged = dir.file("damaged.json", bad);
+        CHECK_THROWS_AS(io::read_entries(damaged), base::error);
+    }
 }
 
 TEST_CASE("values of words do not depend on how they are read", "[quantized]") {

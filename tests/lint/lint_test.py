@@ -277,7 +277,33 @@ SQUARE = (HIDDEN, HIDDEN)
 SOUND = {"modelopt-nvfp4": modelopt_nvfp4, "modelopt-fp8": modelopt_fp8,
          "compressed-nvfp4": compressed_nvfp4, "deepseek-fp8": deepseek_fp8, "gpt-oss": gpt_oss,
          "gptq": lambda: words("gptq"), "awq": lambda: words("awq"), "bitsandbytes": bitsandbytes}
+
+
+def eight_bits(override):
+    """down_proj of a layer in 8 bits and groups of 128, as an entry for that module says."""
+    def change(c):
+        c.tensors[DOWN + ".qweight"] = "I32", c.random.integers(
+            -2**31, 2**31, (INNER // 4, HIDDEN)).astype(np.int32)
+        c.tensors[DOWN + ".qzeros"] = "I32", np.full((INNER // 128, HIDDEN // 4), 0x7f7f7f7f, np.int32)
+        c.tensors[DOWN + ".scales"] = "F16", c.random.uniform(
+            0.001, 0.01, (INNER // 128, HIDDEN)).astype(np.float16)
+        c.tensors[DOWN + ".g_idx"] = "I32", (np.arange(INNER) // 128).astype(np.int32)
+        c.config["quantization_config"].update(override)
+    return change
+
+
+def in_text_config(change):
+    def moved(c):
+        change(c)
+        c.config["text_config"] = {"quantization_config": c.config.pop("quantization_config")}
+    return moved
+
+
 SOUND_VARIANTS = [
+    ("gptq", eight_bits({"dynamic": {r"+:.*layers\.1\.mlp\.down_proj.*": {"bits": 8, "group_size": 128}}})),
+    ("gptq", eight_bits({"extra_config": {DOWN: {"bits": 8, "group_size": 128}}})),
+    ("gptq", in_text_config(lambda c: None)),
+    ("deepseek-fp8", lambda c: c.config.update(time_step_limit=[0.0, float("inf")])),
     ("compressed-nvfp4", in_shards()),
     ("modelopt-nvfp4", tied(0)),
     ("modelopt-nvfp4", lambda c: (plain_again(Q, SQUARE)(c), configured(
@@ -353,6 +379,9 @@ FAULTS = [
      configured(lambda q: q.update(group_size=128))),
     ("gptq", "config", "model.layers.0.mlp.down_proj.qweight",
      configured(lambda q: q.update(bits=8))),
+    ("gptq", "config", "model.layers.0.mlp.down_proj.qweight",
+     in_text_config(configured(lambda q: q.update(bits=8)))),
+    ("gptq", "config", DOWN + ".qweight", eight_bits({"extra_config": {Q: {"bits": 8}}})),
     ("compressed-nvfp4", "config", "model.layers.0.mlp.down_proj.weight_packed",
      configured(lambda q: q.update(format="mxfp4-pack-quantized"))),
     ("modelopt-fp8", "config", "model.layers.0.mlp.down_proj.weight",
@@ -692,6 +721,14 @@ def check_gguf(folder):
             for f in lint(path, "--values"):
                 print(f"{kind} in {parts}: {f}")
                 failures += 1
+    g = Gguf("NVFP4")  # ggml multiplies each of the matrices of attention by its own scale
+    for layer in range(LAYERS):
+        for name in ("attn_k", "attn_v"):
+            g.add(f"blk.{layer}.{name}", "NVFP4", HIDDEN, HIDDEN)
+    tensor_values("blk.0.attn_k.scale", 2e-4)(g)
+    for f in lint(g.write(os.path.join(folder, "own-scales.gguf")), "--values"):
+        print(f"NVFP4 with own scales: {f}")
+        failures += 1
     os.remove(path.replace("00002-of", "00001-of"))
     found = lint(path)
     if [(f["rule"], f["message"]) for f in found] != [("index", "lacks shards")]:

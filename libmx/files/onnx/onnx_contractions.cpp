@@ -163,6 +163,7 @@ stored_axes stored_of(const followed_value& v, const std::vector<int>& axes) {
 }
 
 void transpose(followed_value& v, std::vector<std::int64_t> order) {
+    if (v.axes.size() != v.shape.size()) return v.axes.clear();  // of an unknown form
     const auto rank = static_cast<std::int64_t>(v.shape.size());
     if (order.empty()) {
         for (std::int64_t i = rank; i-- > 0;) order.push_back(i);
@@ -237,6 +238,12 @@ class graph_walk {
         for (std::size_t n = 0; n < model.nodes.size(); ++n) {
             for (std::size_t i = 0; i < model.nodes[n].inputs.size(); ++i) {
                 readers_[model.nodes[n].inputs[i]].emplace_back(n, i);
+            }
+            const onnx_node& node = model.nodes[n];
+            const auto values = node.numbers.find("value_ints");
+            if (node.operation == "Constant" && values != node.numbers.end() &&
+                !node.outputs.empty()) {
+                constants_.emplace(node.outputs.front(), values->second);
             }
         }
         for (std::size_t t = 0; t < model.tensors.size(); ++t) {
@@ -344,7 +351,10 @@ class graph_walk {
     std::vector<std::int64_t> arguments(const onnx_node& n, const char* name) const {
         const auto own = n.numbers.find(name);
         if (own != n.numbers.end()) return own->second;
-        const auto at = n.inputs.size() < 2 ? tensors_.end() : tensors_.find(n.inputs[1]);
+        if (n.inputs.size() < 2) return {};
+        const auto constant = constants_.find(n.inputs[1]);
+        if (constant != constants_.end()) return constant->second;
+        const auto at = tensors_.find(n.inputs[1]);
         return at == tensors_.end() ? std::vector<std::int64_t>{} : numbers_(at->second);
     }
 
@@ -402,6 +412,7 @@ class graph_walk {
     const std::function<std::vector<std::int64_t>(std::size_t)>& numbers_;
     base::view_map<std::vector<std::pair<std::size_t, std::size_t>>> readers_;
     base::view_map<std::size_t> tensors_;
+    base::view_map<std::vector<std::int64_t>> constants_;  // of nodes
     all_uses uses_;
     std::size_t steps_ = 0;
 };

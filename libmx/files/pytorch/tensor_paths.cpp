@@ -261,10 +261,17 @@ class walker {
         count(items.size());
         if (bearing_[ref] && !checked_[ref]) check_keys(items);
         checked_[ref] = true;
+        const auto is_part = [&](std::size_t i) {
+            return attributes && std::ranges::find(parts, graph_.text(items[i])) != parts.end();
+        };
+        std::size_t found = 0;
+        for (std::size_t i = 0; i + 1 < items.size(); i += 2) found += is_part(i) ? 1u : 0u;
         for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
             if (!worth(items[i + 1])) continue;
-            const bool silent =
-                attributes && std::ranges::find(parts, graph_.text(items[i])) != parts.end();
+            const bool silent = is_part(i);
+            // Other attributes of a module, such as the _flat_weights of an LSTM, are no part of
+            // its state_dict.
+            if (found == parts.size() && !silent) continue;
             steps.push_back({items[i], i / 2, items[i + 1], silent});
         }
     }

@@ -104,9 +104,11 @@ class gguf_reader final : public file_reader {
         info.file = file_->path();
         info.shape = tensor.shape;
         info.elements = tensor.elements;
-        // Convolutions (4 axes) are summed over more than ne0; tables of tokens are looked up.
+        // Convolutions are summed over more than ne0; tables of tokens are looked up.
         const int axes = static_cast<int>(info.shape.size());
-        if ((axes == 2 || axes == 3) && info.name.find("_embd") == std::string::npos) {
+        if (axes == 3 && info.name.find("conv") != std::string::npos) {
+            info.sums_over = {1, axes, "GGUF: ggml_conv_1d multiplies along ne0 and ne1"};
+        } else if ((axes == 2 || axes == 3) && info.name.find("_embd") == std::string::npos) {
             info.sums_over = {axes - 1, axes, "GGUF: ggml multiplies along ne0, the last axis"};
         }
         if (tensor.type != nullptr && tensor.type->read_as) {
