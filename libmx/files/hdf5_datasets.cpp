@@ -19,8 +19,8 @@ namespace {
 
 constexpr int group_depth_limit = 64;
 constexpr std::size_t attribute_limit = 64 << 10;
-constexpr std::size_t keras_config_limit = 16
-                                           << 20;  // of model_config, with every layer of a model
+// Of model_config, with every layer of a Keras model.
+constexpr std::size_t keras_config_limit = 16 << 20;
 
 struct link {
     std::string name;

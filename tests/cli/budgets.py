@@ -47,6 +47,7 @@ LIMITS = {
                             'open shards': 'files/pytorch/distributed_reader.cpp open_files_limit'},
     'hdf5': {'levels': 'files/hdf5_datasets.cpp group_depth_limit',
              'in an attribute': 'files/hdf5_datasets.cpp attribute_limit',
+             'in model_config': 'files/hdf5_datasets.cpp keras_config_limit',
              'in a chunk': 'files/hdf5_datasets.hpp hdf5_chunk_limit',
              'in an answer of the child': 'files/isolated_worker.cpp answer_limit'},
     'keras': {'of unpacked weights, or 16 times the file': 'files/keras_reader.cpp always_unpacked'},
@@ -63,7 +64,7 @@ LIMITS = {
                        'tokens': 'tokens/tables.hpp most_tokens'},
     'tokenizer.model': {'': 'tokens/sentencepiece_tables.cpp most_bytes',
                         'tokens': 'tokens/tables.hpp most_tokens'},
-    'config.json': {'': 'io/model_config.cpp largest_model_config',
+    'config.json': {'': 'io/strict_json.hpp largest_config',
                     'entries': 'io/model_config.cpp most_config_entries', 'levels of JSON': JSON_LEVELS},
     'raw': {},
 }
