@@ -43,6 +43,14 @@ safetensors '{"__metadata__":{"made by":"tests/cli"},
 "scale":{"dtype":"F16","shape":[],"data_offsets":[156,158]},
 "empty":{"dtype":"F32","shape":[0,4],"data_offsets":[158,158]}}' data >small.safetensors
 
+# weight: 256 ones in bf16; mask: -1e5, which holds nearly all squares.
+{
+    printf '\200\077%.0s' $(seq 256)
+    hex 0050c3c7
+} >data
+safetensors '{"weight":{"dtype":"BF16","shape":[4,64],"data_offsets":[0,512]},
+"mask":{"dtype":"F32","shape":[],"data_offsets":[512,516]}}' data >masked.safetensors
+
 # Names that would be patterns: six values each.
 hex 0000803f 00000040 00004040 00008040 0000a040 0000e040 >six
 cat six six six >data

@@ -176,10 +176,10 @@ std::string concentration_text(const analysis::result_list& results) {
     }
     if (!(held >= nearly_all * squares) || !(in <= few * elements) || names.empty()) return {};
     return fmt::format(
-        "{} % of the squares of all tensors are those of {}, in {} % of the elements: SQNR and "
-        "shares of the squared error are nearly those of {} alone. Mean SQNR is over tensors.",
+        "{} % of the squares of all tensors are those of {}, in {} % of the elements: SQNR over all "
+        "tensors says little about the others. Mean SQNR is over tensors.",
         report::percent_text(held / squares), base::listed(names),
-        report::percent_text(in / elements), names.size() == 1 ? "this tensor" : "these tensors");
+        report::percent_text(in / elements));
 }
 
 report::section summary_section(const std::vector<report::record>& summary,
