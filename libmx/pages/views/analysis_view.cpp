@@ -176,8 +176,8 @@ std::string concentration_text(const analysis::result_list& results) {
     }
     if (!(held >= nearly_all * squares) || !(in <= few * elements) || names.empty()) return {};
     return fmt::format(
-        "{} % of the squares of all tensors are those of {}, in {} % of the elements: SQNR over all "
-        "tensors says little about the others. Mean SQNR is over tensors.",
+        "{} % of the squares of all tensors are those of {}, in {} % of the elements: SQNR over "
+        "all tensors says little about the others. Mean SQNR is over tensors.",
         report::percent_text(held / squares), base::listed(names),
         report::percent_text(in / elements));
 }
